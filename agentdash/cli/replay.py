@@ -31,21 +31,6 @@ if TYPE_CHECKING:
     from agentdash.cli.family import Playable
 
 
-# generic since click 8.3 only
-class _Replacement(click.ParamType):  # type: ignore[type-arg]
-    """A text and what it is replaced by: `OLD=NEW`."""
-
-    name = "replacement"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        old, equals, new = str(value).partition("=")
-        if not equals or not old.strip().strip("/~"):
-            self.fail(f"{value!r} is not OLD=NEW: a path or words, and what they become", param, ctx)
-        return old, new
-
-
 @click.command()
 @options(APPEARANCE_OPTIONS)
 @CODEX_HOME_OPTION
@@ -76,23 +61,9 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Write a report: .html or .md.",
 )
 @click.option(
-    "--talk",
-    is_flag=True,
-    help="Export the conversation: prompts and answers, with commands and outputs folded; so does a FILE "
-    "named talk.html or talk.md.",
-)
-@click.option(
     "--redact",
     is_flag=True,
     help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
-)
-@click.option(
-    "--replace",
-    "replacements",
-    multiple=True,
-    type=_Replacement(),
-    metavar="OLD=NEW",
-    help="Replace a path, or words, everywhere in the export. May be repeated.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @JOURNAL_OPTION
@@ -102,9 +73,7 @@ def replay(
     speed: str,
     idle: float,
     exported: Path | None,
-    talk: bool,
     redact: bool,
-    replacements: tuple[tuple[str, str], ...],
     force: bool,
     journal: Path | None,
     **given: Any,
@@ -117,7 +86,6 @@ def replay(
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
-    agentdash replay session.jsonl --export x.md --redact --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
     if exported is not None:
@@ -128,19 +96,9 @@ def replay(
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
         with without_stdin([target]) as (file,):
-            return export(
-                file,
-                config,
-                exported,
-                redact=redact,
-                force=force,
-                journal=journal,
-                talk=talk,
-                replacements=replacements,
-            )
-    for option, is_given in (("--talk", talk), ("--redact", redact), ("--replace", replacements)):
-        if is_given:
-            raise click.UsageError(f"{option} needs --export FILE")
+            return export(file, config, exported, redact=redact, force=force, journal=journal)
+    if redact:
+        raise click.UsageError("--redact needs --export FILE")
     play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,):

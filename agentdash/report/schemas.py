@@ -13,7 +13,6 @@ from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
-from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
@@ -29,7 +28,6 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
-    BaselineReport,
     DenialsReport,
     WorkerPathsReport,
     PreflightReport,

@@ -240,7 +240,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
         (["config"], "Missing command (see agentdash config --help)"),
         (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
-        (["schema"], "Missing argument 'NAME'. Choose from: baseline, "),
+        (["schema"], "Missing argument 'NAME'. Choose from: change, "),
         (
             ["wait", "%1", "--timeout", "abc"],
             "'abc' is not a time: give seconds, or 90s, 5m, 8h (see agentdash wait --help)",
@@ -257,7 +257,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from baseline, "),
+        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from change, "),
         (["status", "nobody"], "no worker matches 'nobody'"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),

@@ -12,14 +12,11 @@ import pytest
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
-from agentdash.model.process import Kernel
 from agentdash.report import diagnose
 from agentdash.report.diagnose import check_agents, check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
 from agentdash.version import described_version
 from tests.unit.test_cli import RECORDINGS, agentdash
-
-FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1, user=1)
 
 
 def by_name(checks: list[DoctorCheck]) -> dict[str, DoctorCheck]:

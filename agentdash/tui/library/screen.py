@@ -109,7 +109,7 @@ class LibraryScreen(Page):
         yield FilterBar(id="filter", hint=hint, saved=self._filters)
         hint = "words that were said, run or printed; enter searches"
         yield FilterBar(id="search", sign="S", hint=hint)
-        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
+        yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
