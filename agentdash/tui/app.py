@@ -21,10 +21,10 @@ from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
-from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
+from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
@@ -132,8 +132,14 @@ class AgentDash(SnapshotApp):
 
     def action_only(self, bucket: str) -> None:
         """Show one bucket; if it is shown already, show all."""
+        self._to_root()
         chosen = self.root.filter
-        self.root.apply_filter(chosen._replace(bucket="all" if chosen.bucket == bucket else bucket))
+        if chosen.bucket == bucket:
+            self.root.apply_filter(chosen._replace(bucket="all"))
+        elif self.snapshot is not None and self.snapshot.counts().get(bucket):
+            self.root.apply_filter(chosen._replace(bucket=bucket))
+        else:
+            self.show_message("No sandbox differs from what is configured.")
 
     # ---------------------------------------------------------------- arrange
 
@@ -223,15 +229,6 @@ class AgentDash(SnapshotApp):
         else:
             self.action_tab_named(EVIDENCE)
 
-    async def action_sandboxes(self) -> None:
-        """Open the screen of all sandboxes; if it is open, close it."""
-        from agentdash.tui.sandbox_screen import SandboxScreen  # noqa: PLC0415 - the first picture comes first
-
-        is_open = isinstance(self.screen, SandboxScreen)
-        self._to_root()
-        if not is_open:
-            await self.open_screen(SandboxScreen(self.glyphs))
-
     def more_signs(self) -> list[tuple[str, Tone, str]]:
         """Return signs, their tones and meanings, that only this app has: none; a hook for subclasses."""
         return []
@@ -244,7 +241,7 @@ class AgentDash(SnapshotApp):
         others = [on for on in self.HANDLES if on != "fleet" or self.screen is self.root]
         await self.open_screen(HelpScreen(self.glyphs, here, others))
 
-    @on(FleetList.Opened)
+    @on(Choices.Opened)
     async def action_open(self) -> None:
         """Open the worker's screen."""
         if self.screen is self.root and self._chosen() is not None:

@@ -375,7 +375,7 @@ async def test_of_closed_screens_no_painted_lines_are_kept():
     app = make(sample_fleet.SNAPSHOT)
     async with app.run_test(size=(80, 24)) as pilot:
         for _ in range(3):
-            for key in ("?", "m"):
+            for key in ("?", "enter"):
                 await pilot.press(key, "escape")
             await pilot.pause()
             base_app._collect()
@@ -383,7 +383,7 @@ async def test_of_closed_screens_no_painted_lines_are_kept():
     assert kept[1] == kept[2]
 
 
-@pytest.mark.parametrize("key", ["?", "m"])
+@pytest.mark.parametrize("key", ["?", "enter"])
 async def test_a_closed_screen_keeps_no_worker(key):
     app = make(sample_fleet.SNAPSHOT)
     async with app.run_test(size=(80, 24)) as pilot:

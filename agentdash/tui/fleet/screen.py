@@ -10,7 +10,6 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.fleet.cells import features
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
@@ -72,7 +71,7 @@ class FleetScreen(Page):
         self.glyphs = glyphs
         self._filters = filters
         self._hints = hints
-        self.fleet = FleetList(id="fleet")
+        self.fleet = FleetList()
         self.filter = Filter()
         self.last_text = ""
         """The words of the last filter, which `n` searches for."""
@@ -84,8 +83,6 @@ class FleetScreen(Page):
         """Whether they keep places that are not those of their order."""
         self._made_from: tuple[Snapshot, Filter, Order] | None = None
         self._has_layout = False
-        self._features: frozenset[str] = frozenset()
-        """Which columns have values beside those of every fleet."""
 
     def compose(self) -> ComposeResult:
         """Compose header, list and panel, filter, footer."""
@@ -153,9 +150,7 @@ class FleetScreen(Page):
     def draw(self, view: View) -> None:
         """Draw the view in all parts; the panel when the cursor rests."""
         snapshot = view.snapshot
-        if snapshot is not None and (found := features(snapshot.workers)) != self._features:
-            self._features = found
-            self._update_layout()
+        self.fleet.set_layout(self.glyphs, shows_sandboxes=self.filter.bucket == "mismatch")
         self.header.show_fleet(view)
         self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
         placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
@@ -180,7 +175,6 @@ class FleetScreen(Page):
     @on(Lines.Resized)
     def _update_layout(self) -> None:
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
-        self.fleet.set_layout(self.glyphs, self._features)
         is_hidden = self.panel.has_focus_within and not self.panel.display
         if is_hidden or self.focused is None:  # Textual takes the focus from what is hidden
             self.fleet.focus()

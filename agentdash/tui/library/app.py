@@ -20,10 +20,11 @@ from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.list import PlacedList
+from agentdash.tui.library.list import LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryHelp, LibraryScreen
 from agentdash.tui.options import Options
+from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
@@ -163,7 +164,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if isinstance(self.screen, LibraryHelp) and self.screen.is_mounted:
             self.screen.draw(View(look))
 
-    @on(PlacedList.CursorMoved)
+    @on(LibraryList.Moved)
     def _cursor_moved(self) -> None:
         if (row := self.root.sessions.selected) is not None:
             self.model.selected_key = row.key
@@ -257,7 +258,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.show_message("No session is selected.")
         return entry
 
-    @on(PlacedList.Opened)
+    @on(Choices.Opened)
     def action_open(self) -> None:
         """Return the selected session."""
         if (entry := self._selected_entry()) is None:
