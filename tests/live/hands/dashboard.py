@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 
-
-from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
+from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS, WORKER_HINTS
 from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
 WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
@@ -247,12 +245,6 @@ IN_BOXES: Walk = (
     ("?", HELP),
     ("j", lacks("agentdash is read-only: no key")),
     ("g", HELP),
-    ("/", shows("words of a key, a sign")),
-    (
-        '"tmux pane"',
-        lambda hands: shows("Go to the worker's tmux pane")(hands) and lacks("Next row, or")(hands),
-    ),
-    ("escape", shows("Next row, or")),
     ("?", UNCOVERED),
     ("w", WHY),
     ("y", copied_id),
