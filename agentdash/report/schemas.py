@@ -16,6 +16,7 @@ from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport, RemoteCheckReport
 from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
@@ -39,6 +40,7 @@ _DOCUMENTS: Final = (
     ScreenReport,
     DoctorReport,
     RemoteCheckReport,
+    NoticeReport,
 )
 
 

@@ -397,13 +397,3 @@ async def test_a_closed_screen_keeps_no_worker(key):
         for part in parts:
             for name in ("_view", "_snapshot", "_counted", "_rows"):
                 assert not getattr(part, name, None)
-
-
-async def test_on_snapshot_gets_every_snapshot():
-    seen = []
-    snapshots = (sample_fleet.empty_fleet(), sample_fleet.full_fleet())
-    async with AgentDash(
-        sample_fleet.StaticFeed(*snapshots), sample_fleet.frozen(), on_snapshot=seen.append
-    ).run_test() as pilot:
-        await pilot.pause()
-        assert seen == list(snapshots)
