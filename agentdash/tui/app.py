@@ -24,7 +24,7 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
-from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
+from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
@@ -60,7 +60,7 @@ class WorkerProvider(Provider):
 # ------------------------------------------------------------
 
 
-__all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
+__all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()
 
@@ -71,7 +71,6 @@ class AgentDash(SnapshotApp):
     Args:
         options: how the app looks, and which worker is selected first.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
-        on_snapshot: called with every snapshot, for notifications.
         attention: keeps acknowledgements; None: there are none, as in a replay.
     """
 
@@ -90,10 +89,9 @@ class AgentDash(SnapshotApp):
         *,
         options: Options = _DEFAULT_OPTIONS,
         go_to_pane: GoToPane | None = None,
-        on_snapshot: OnSnapshot | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
-        super().__init__(feed, clock, options, on_snapshot, attention)
+        super().__init__(feed, clock, options, attention)
         self._go_to_pane = go_to_pane
         self._copied = ("", 0)
         """The worker whose remedies were copied last, and how many of them."""
