@@ -204,16 +204,6 @@ def test_what_claude_writes_as_the_user_is_no_prompt() -> None:
     assert len(of(events, e.TurnStarted)) == 1  # the notification is answered
 
 
-def test_command_of_the_user_is_by_the_user() -> None:
-    events = read(
-        user("<bash-input>ls</bash-input>"), user("<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>")
-    )
-    (call,) = of(events, e.CallStarted)
-    assert (call.by_user, call.script) == (True, "ls")
-    (ended,) = of(events, e.CallEnded)
-    assert (ended.call, ended.output) == (call.call, "a")
-
-
 def test_tokens_of_an_answer_are_counted_once() -> None:
     answer = {"id": "m", "model": "x", "usage": {"input_tokens": 3, "output_tokens": 4}}
     text = {**answer, "content": [{"type": "text", "text": "a"}]}

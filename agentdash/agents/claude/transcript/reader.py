@@ -55,15 +55,11 @@ _COMMAND: Final = re.compile(
 )
 """A command that the user typed for the model; its expansion follows. Of commands for Claude Code itself
 (`/clear`) the name comes first."""
-_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+)>")
+_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+|bash-\w+)>")
 """Begins what Claude Code itself writes as a message of the user."""
 _CAVEAT: Final = "<local-command-caveat>"
 """Begins the message that comes before what Claude Code did by itself: a command of its own, or none of that
 name (`Unknown skill: usage`)."""
-_SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
-_SHELL_OUTPUT: Final = re.compile(
-    r"<bash-stdout>(.*?)</bash-stdout>(?:<bash-stderr>(.*?)</bash-stderr>)?", re.DOTALL
-)
 _FINAL: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
 """Values of `stop_reason` with which a turn ends."""
 _CALLS: Final = frozenset(("tool_use", "mcp_tool_use"))
@@ -105,8 +101,6 @@ class TranscriptReader(LineEvents):
         """The kinds of open calls."""
         self._caveat: str | None = None
         """The message whose successor is no prompt."""
-        self._shell: str | None = None
-        """The user's own command whose output is expected."""
         self._usage = UsageOfAnswers()
 
     def is_copied(self, _line: bytes) -> bool:
@@ -198,10 +192,6 @@ class TranscriptReader(LineEvents):
             self._caveat = record.uuid if text.startswith(_CAVEAT) else self._caveat
         elif isinstance(record.origin, dict) and record.origin.get("kind") not in (None, "human"):
             self._start_turn(record)  # it goes on by itself: a sub-agent has ended, a task was scheduled
-        elif shell := _SHELL_INPUT.match(text):
-            self._shell_input(shell[1])
-        elif output := _SHELL_OUTPUT.match(text):
-            self._shell_output("\n".join(filter(None, output.groups())))
         elif command := _COMMAND.match(text):
             self._start_turn(record)
             typed = f"/{command[1]} {command[2] or ''}".strip()
@@ -209,26 +199,6 @@ class TranscriptReader(LineEvents):
         elif not _OWN_TEXT.match(text) and (record.parent_uuid is None or record.parent_uuid != self._caveat):
             self._start_turn(record)
             self._emit(MessageLogged, role="user", text=clean_block(text))
-
-    def _shell_input(self, command: str) -> None:
-        """Emit the user's own `!command`."""
-        self._shell = f"shell-{self._number}"
-        script = clean_block(command)
-        self._emit(
-            CallStarted,
-            call=self._shell,
-            kind="command",
-            tool="!",
-            text=clean_line(script),
-            script=script,
-            cwd=self._cwd,
-            by_user=True,
-        )
-
-    def _shell_output(self, output: str) -> None:
-        if self._shell is not None:
-            self._emit(CallEnded, call=self._shell, output=clean_block(output))
-        self._shell = None
 
     def _result(self, record: Record, block: Block) -> None:
         call = clean_line(block.tool_use_id or "")

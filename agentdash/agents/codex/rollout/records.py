@@ -154,19 +154,11 @@ class ToolCall(msgspec.Struct, gc=False):
     """Free text, of custom tools."""
 
 
-class LocalShellCall(msgspec.Struct, gc=False):
-    """`local_shell_call`."""
-
-    call_id: str | None = None
-    id: str | None = None
-    action: dict[str, Any] = {}
-
-
 class ToolOutput(msgspec.Struct, gc=False):
-    """`function_call_output` and `custom_tool_call_output`; an object in 2025."""
+    """`function_call_output` and `custom_tool_call_output`."""
 
     call_id: str | None = None
-    output: str | list[Part] | dict[str, Any] | None = None
+    output: str | list[Part] | None = None
 
 
 class Command(msgspec.Struct, gc=False):
