@@ -12,14 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, tools
-from agentdash.agents.claude.transcript.records import (
-    SILENT_ATTACHMENTS,
-    SILENT_RECORDS,
-    SILENT_SYSTEM,
-    Block,
-    Message,
-    Record,
-)
+from agentdash.agents.claude.transcript.records import SILENT_RECORDS, Block, Message, Record
 from agentdash.agents.claude.transcript.tools import NO_SANDBOX, applied_changes, described_policy
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
@@ -320,8 +313,6 @@ class TranscriptReader(LineEvents):
             self._emit(TroubleLogged, text=clean_line(text, 300))
         elif record.subtype == "compact_boundary":
             self._compacted(record)
-        elif record.subtype not in SILENT_SYSTEM:
-            self._skip("unknown", f"system {record.subtype or 'without a subtype'}")
 
     # ------------------------------------------------------------ the sandbox and the mode
 
@@ -331,16 +322,12 @@ class TranscriptReader(LineEvents):
             content = attachment.content if isinstance(attachment.content, str) else ""
             self._told = True
             self._set_policy(described_policy(content, _line(record.cwd) or self._cwd))
-        elif attachment.type == "environment":
+        elif attachment.type == "environment" and not self._told:
             # written behind the instructions, if there are any (2.1.330)
-            if not self._told:
-                self._told = True
-                self._set_policy(NO_SANDBOX)
-        elif attachment.type == "queued_command":
-            if isinstance(attachment.prompt, str):
-                self._prompt(record, attachment.prompt)
-        elif attachment.type not in SILENT_ATTACHMENTS:
-            self._skip("unknown", f"attachment {attachment.type or 'without a type'}")
+            self._told = True
+            self._set_policy(NO_SANDBOX)
+        elif attachment.type == "queued_command" and isinstance(attachment.prompt, str):
+            self._prompt(record, attachment.prompt)
 
     def _set_mode(self, record: Record) -> None:
         mode = _line(record.permission_mode)

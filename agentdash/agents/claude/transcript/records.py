@@ -142,27 +142,5 @@ _RECORDS: Final = (
     "artifact-comment-monitor artifact-autoreact-ledger slack-channel observer-ref mid-command "
     "fork-context-ref"
 )
-_ATTACHMENTS: Final = (
-    "agent_listing_delta skill_listing deferred_tools_delta mcp_instructions_delta plan_mode "
-    "plan_mode_exit plan_mode_reentry auto_mode auto_mode_exit todo_reminder task_reminder task_status "
-    "file directory edited_text_file edited_image_file compact_file_reference already_read_file "
-    "selected_lines_in_ide opened_file_in_ide diagnostics nested_memory relevant_memories date_change "
-    "hook_success hook_non_blocking_error hook_blocking_error hook_cancelled hook_additional_context "
-    "hook_stopped_continuation hook_permission_decision hook_error_during_execution hook_system_message "
-    "hook_deferred_tool async_hook_response output_style critical_system_reminder mcp_resource "
-    "agent_mention invoked_skills dynamic_skill command_permissions structured_output token_usage "
-    "budget_usd output_token_usage plan_file_reference pdf_reference teammate_mailbox team_context "
-    "total_tokens_reminder environment model session_context date remote_session_change prompt_snapshot "
-    "plugin_note document image async_hook_response_batch teammate_shutdown_batch"
-)
-_SYSTEM: Final = (
-    "informational local_command microcompact_boundary stop_hook_summary away_summary memory_saved "
-    "bridge_status scheduled_task_fire agents_killed api_metrics permission_retry file_snapshot "
-    "model_fallback model_refusal_fallback"
-)
 SILENT_RECORDS: Final = frozenset(_RECORDS.split())
 """Values of `type` of records that are not shown."""
-SILENT_ATTACHMENTS: Final = frozenset(_ATTACHMENTS.split())
-"""Values of `attachment.type`, likewise."""
-SILENT_SYSTEM: Final = frozenset(_SYSTEM.split())
-"""Values of `subtype` of `system` records, likewise."""

@@ -218,7 +218,7 @@ class RolloutReader(LineEvents):
         kind, is_bare = kind_of(line)
         rule = _RULES.get(kind)
         if rule is None:
-            if kind in SILENT and line.rstrip().endswith(b"}"):
+            if (kind in SILENT or kind[0] == b"event_msg") and line.rstrip().endswith(b"}"):
                 return
             if is_json(line):
                 self._skip("unknown", kind_text(kind))
