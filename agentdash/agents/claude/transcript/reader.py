@@ -218,7 +218,7 @@ class TranscriptReader(LineEvents):
             output=ending.output,
             session=ending.session,
             sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
-            allowed_by=tools.allowed_by(record),
+            approved=tools.is_approved(record),
             changes=applied_changes(bytes(record.tool_use_result)) if kind == "patch" else (),
         )
         if block.is_error and ending.output.startswith(tools.SANDBOX_FAILED):
