@@ -187,15 +187,9 @@ def _assess_alive(
     trouble = fleet.troubles.get(str(pane.key))
     is_over = trouble is None or _is_over(trouble, reading, session)
     if trouble is not None and state in (None, State.INTERRUPTED) and not is_over:
-        return conclude(
-            State.FAILED_PROVIDER,
-            trouble.at,
-            "request-failed",
-            f"stopped while its provider failed: {trouble.text}",
-            source=trouble.source,
-            text=trouble.text,
-            fact=facts.provider(trouble.text),
-        )
+        why, fact = f"stopped while its provider failed: {trouble.text}", facts.provider(trouble.text)
+        request = Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
+        return Assessment(State.FAILED_PROVIDER, trouble.at, why, (request,), fact)
     if reading is not None and state is not None:
         return assess_screen(reading)
     if reading is not None and reading.partial:
@@ -216,15 +210,9 @@ def _awaiting_input(fleet: Fleet, key: ProcessKey) -> Assessment | None:
     if process is None or process.awaited_input is None:
         return None
     fact = facts.awaits_input(process.awaited_input, process.argv)
-    return conclude(
-        State.WAITING_INPUT,
-        process.key.started,
-        "awaits-input",
-        fact.text,
-        source=EvidenceSource.KERNEL,
-        text=f"pid {process.pid} waits in read(0), a {process.awaited_input}",
-        fact=fact,
-    )
+    at, text = process.key.started, f"pid {process.pid} waits in read(0), a {process.awaited_input}"
+    evidence = Evidence(EvidenceSource.KERNEL, at, "awaits-input", text)
+    return Assessment(State.WAITING_INPUT, at, fact.text, (evidence,), fact)
 
 
 def _by_log(session: SessionSeen, state: State, how: str, error: str = "") -> Assessment:
@@ -256,16 +244,10 @@ def _said(session: SessionSeen | None) -> Said | None:
 
 def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiting"]) -> Assessment:
     waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
-    text = f"status {status}{waiting_for}"
-    return conclude(
-        _STATE_OF_STATUS[status],
-        session.since,
-        "session-status",
-        f"its session file: {text}",
-        source=EvidenceSource.SESSION_FILE,
-        text=text,
-        fact=facts.by_status(status, session.waiting_for or ""),
-    )
+    text, fact = f"status {status}{waiting_for}", facts.by_status(status, session.waiting_for or "")
+    evidence = Evidence(EvidenceSource.SESSION_FILE, session.since, "session-status", text)
+    state = _STATE_OF_STATUS[status]
+    return Assessment(state, session.since, f"its session file: {text}", (evidence,), fact)
 
 
 def _sandbox_block(
@@ -507,13 +489,7 @@ def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
     target = f" {denial.path}" if denial.path else " the network" if denial.what == "network" else ""
     source = EvidenceSource.SCREEN if denial.source is EvidenceSource.OUTPUT else denial.source
     around = f"pid {process.pid} ({process.name}): {found.sandbox.text}"
-    return Assessment(
-        state=State.BLOCKED_SANDBOX,
-        since=at,
-        why=f"its sandbox denied it{target}, and {how}: {denial.quote}",
-        evidence=(
-            Evidence(source, at, f"denied-{denial.what}", denial.quote),
-            Evidence(EvidenceSource.KERNEL, process.key.started, "in-a-sandbox", around),
-        ),
-        fact=facts.denied(denial, ""),
-    )
+    why = f"its sandbox denied it{target}, and {how}: {denial.quote}"
+    denied = Evidence(source, at, f"denied-{denial.what}", denial.quote)
+    inside = Evidence(EvidenceSource.KERNEL, process.key.started, "in-a-sandbox", around)
+    return Assessment(State.BLOCKED_SANDBOX, at, why, (denied, inside), facts.denied(denial, ""))

@@ -146,13 +146,8 @@ def approval_in_pane_of_session(case: ThreadFacts) -> Assessment | None:
     if call is None or dialog is None:
         return None
     opened = Evidence(EvidenceSource.ROLLOUT, call.at, "call-open", f"{call.tool}: {call.text}")
-    return Assessment(
-        state=State.WAITING_APPROVAL,
-        since=max(call.at, dialog.at),
-        why=f"waits for an approval in the pane of its session: {call.text}",
-        evidence=(dialog, opened),
-        fact=facts.wants(call),
-    )
+    why, since = f"waits for an approval in the pane of its session: {call.text}", max(call.at, dialog.at)
+    return Assessment(State.WAITING_APPROVAL, since, why, (dialog, opened), facts.wants(call))
 
 
 def open_question_or_permission(case: ThreadFacts) -> Assessment | None:
@@ -202,17 +197,15 @@ def escalation_without_process(case: ThreadFacts) -> Assessment | None:
     if case.processes_at is None or case.processes_at - call.at < PROCESS_START_GRACE_S:
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
-    asked = f"asked to leave the sandbox{reason}: {call.text}"
     absent = f"no process carries CODEX_TOOL_CALL_ID={call.id}"
-    return Assessment(
-        state=State.WAITING_APPROVAL,
-        since=call.at,
-        why=f"wants to run outside the sandbox: {call.text}",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, call.at, "open-escalation", asked),
-            Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent),
-        ),
+    return conclude(
+        State.WAITING_APPROVAL,
+        call.at,
+        "open-escalation",
+        f"wants to run outside the sandbox: {call.text}",
+        text=f"asked to leave the sandbox{reason}: {call.text}",
         fact=facts.wants(call),
+        more=[Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent)],
     )
 
 
@@ -240,16 +233,13 @@ def owner_gone(case: ThreadFacts) -> Assessment | None:
     if call is not None and not has_run:
         during = f"; `{call.text}` was asked for, and whether it was allowed is not known"
     last_at, unowned = case.thread.last_at or turn.since, "no process holds its writer lock or its rollout"
-    return Assessment(
-        state=State.EXITED,
-        since=case.ownerless_since,
-        why=f"its {case.cli} is gone{during}; the turn was never ended",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
-            Evidence(EvidenceSource.PROCESS, last_at, "no-owner", unowned),
-        ),
-        fact=facts.crashed(call, case.thread.last_prompt or "", has_run=has_run),
+    why = f"its {case.cli} is gone{during}; the turn was never ended"
+    evidence = (
+        Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
+        Evidence(EvidenceSource.PROCESS, last_at, "no-owner", unowned),
     )
+    fact = facts.crashed(call, case.thread.last_prompt or "", has_run=has_run)
+    return Assessment(State.EXITED, case.ownerless_since, why, evidence, fact)
 
 
 def _runs_unasked(thread: Thread, call: Call) -> bool:
@@ -321,15 +311,9 @@ def resting_by_session_file(case: ThreadFacts) -> Assessment | None:
     reading = _reading_since(case, turn.since)
     if reading is not None and is_heard(reading, "idle"):
         return assess_screen(reading)
-    return conclude(
-        State.COMPLETED,
-        session.since,
-        _STATUS_RULE,
-        "its session file: status idle",
-        source=EvidenceSource.SESSION_FILE,
-        text="status idle",
-        fact=facts.done(turn.message or ""),
-    )
+    why, source = "its session file: status idle", EvidenceSource.SESSION_FILE
+    fact = facts.done(turn.message or "")
+    return conclude(State.COMPLETED, session.since, _STATUS_RULE, why, source=source, fact=fact)
 
 
 def _reading_since(case: ThreadFacts, since: float) -> ScreenRead | None:
