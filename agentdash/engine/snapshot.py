@@ -16,7 +16,7 @@ from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
-from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
+from agentdash.engine.judge.findings.write_access import reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
@@ -150,12 +150,6 @@ class _SnapshotBuilder:
         self._stalled_after = stalled_after
         # without passes over processes (replay of bare rollouts) the reducer never links
         self._links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
-        installed = fleet.host.installed if fleet.host else None
-        self._predictor = (
-            cache.value("predictor", "", installed, partial(DenialPredictor, installed))
-            if installed
-            else None
-        )
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
         self._sessions = SshSessions(fleet, self._links)
@@ -310,7 +304,7 @@ class _SnapshotBuilder:
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
                 parent_policy=parent_policy(self._threads.get(parent or "")),
-                predictor=self._predictor,
+                installed=fleet.host.installed if fleet.host else None,
                 places=facts_of(fleet, thread, case.commands),
                 requests=fleet.requests.get(thread.id, ()),
                 awaits_request=awaits_request(fleet, thread),

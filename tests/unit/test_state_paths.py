@@ -9,7 +9,7 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.engine.judge.findings.write_access import DenialPredictor, denied_paths, paths_under_policy
+from agentdash.engine.judge.findings.write_access import denied_paths, paths_under_policy, predict_denials
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.state_paths import Installed, StatePath, WriteAccess, resolve_path
@@ -100,10 +100,9 @@ def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
 
 def test_predicted_denials_name_the_workers_that_could_not_work() -> None:
     rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions", "always"), StatePath("$PWD/.cache", "cache"))
-    predictor = DenialPredictor(Installed({"opencode": rows, "aider": rows[1:]}, HOME))
-    found = predictor.predict(WORKSPACE, "/home/dev/ws")
+    installed = Installed({"opencode": rows, "aider": rows[1:]}, HOME)
+    found = predict_denials(installed, WORKSPACE, "/home/dev/ws")
     assert [(each.agent, [path.path for path in each.paths]) for each in found] == [
         ("opencode", ["/home/dev/.local/share/opencode"])
     ]
-    assert predictor.predict(WORKSPACE, "/home/dev/ws") is found
-    assert predictor.predict(None, "/home/dev/ws") == ()
+    assert predict_denials(installed, None, "/home/dev/ws") == ()

@@ -28,7 +28,7 @@ from agentdash.engine.judge.findings.wording import (
     make_finding,
     policy_in_words,
 )
-from agentdash.engine.judge.findings.write_access import DenialPredictor
+from agentdash.engine.judge.findings.write_access import predict_denials
 from agentdash.engine.judge.states.thread_facts import stopping_denial
 from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy, may_not
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -36,6 +36,7 @@ from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import Requested
+from agentdash.model.state_paths import Installed
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
@@ -50,7 +51,7 @@ def judge_sandbox(
     *,
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
-    predictor: DenialPredictor | None = None,
+    installed: Installed | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
@@ -61,7 +62,7 @@ def judge_sandbox(
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, if it has one.
-        predictor: what its policy would deny the worker CLIs that it could start.
+        installed: the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
@@ -106,7 +107,7 @@ def judge_sandbox(
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=_ledger(thread, places),
-        predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
+        predicted_denials=predict_denials(installed, policy, thread.cwd),
         requested=newest,
     )
 

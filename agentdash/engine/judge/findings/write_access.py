@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Final, Literal
 
 from agentdash.model.policy import Filesystem, Network, Policy
@@ -21,8 +20,11 @@ from agentdash.model.state_paths import (
     resolve_path,
 )
 
-_MAX_PREDICTIONS: Final = 1000
-"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
+_VERDICTS: Final[dict[bool | None, Literal["unknown", "allowed", "policy"]]] = {
+    None: "unknown",
+    True: "allowed",
+    False: "policy",
+}
 
 
 # ---------------------------------------------------------------- the mounts of a command
@@ -107,15 +109,10 @@ def paths_under_policy(
         cwd: where it would run.
         missing: absolute paths that are known not to exist yet.
     """
-    verdicts: dict[bool | None, Literal["unknown", "allowed", "policy"]] = {
-        None: "unknown",
-        True: "allowed",
-        False: "policy",
-    }
     found = []
     for row in paths:
         if (path := resolve_path(row.path, env, cwd)) is not None:
-            verdict = verdicts[policy.may_write(path, env.get("TMPDIR"))]
+            verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
 
@@ -132,27 +129,18 @@ def denied_paths(
     return tuple(sorted(found, key=lambda path: not path.needed))
 
 
-class DenialPredictor:
-    """What policies would deny the worker CLIs that could be started on a machine; computed once per policy.
-
-    Args:
-        installed: the worker CLIs, and the environment that they would get.
-    """
-
-    def __init__(self, installed: Installed) -> None:
-        self.installed = installed
-        self.predict = lru_cache(_MAX_PREDICTIONS)(self._predict)
-
-    def _predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
-        """Return the state paths that a policy denies, by worker CLI; those without any are left out."""
-        if policy is None:
-            return ()
-        env = self.installed.env
-        found = (
-            PredictedDenials(agent, denied_paths(policy, rows, env, cwd))
-            for agent, rows in self.installed.workers.items()
-        )
-        return tuple(denials for denials in found if denials.paths)
+def predict_denials(
+    installed: Installed | None, policy: Policy | None, cwd: str | None
+) -> tuple[PredictedDenials, ...]:
+    """Return the state paths that a policy would deny the worker CLIs that could be started on a machine;
+    those without any are left out."""
+    if installed is None or policy is None:
+        return ()
+    found = (
+        PredictedDenials(agent, denied_paths(policy, rows, installed.env, cwd))
+        for agent, rows in installed.workers.items()
+    )
+    return tuple(denials for denials in found if denials.paths)
 
 
 # ---------------------------------------------------------------- what a worker could reach
