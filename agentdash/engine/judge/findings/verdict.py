@@ -210,19 +210,8 @@ def _not_observed(
         yield "the call that started some of its processes is not in its log yet"
     if any(each.sandboxed is None for each in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
-    if any(map(_may_be_landlock, live)):
-        yield (
-            "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken"
-            " from the policy"
-        )
     if users := len(thread.observations) - len(own):
         yield f"{users} kind{'s' * (users > 1)} of commands were left out: the user's own run in no sandbox"
-
-
-def _may_be_landlock(observation: SandboxObservation) -> bool:
-    applied = observation.applied
-    has_no_launcher = applied is not None and applied.by == "nothing"
-    return bool(observation.sandboxed) and observation.own_network is False and has_no_launcher
 
 
 def _observed(own: Sequence[SandboxObservation], thread: Thread) -> Got:
