@@ -270,8 +270,9 @@ def last_message(case: ThreadFacts) -> Assessment | None:
     if case.liveness is not Liveness.GONE:
         return None
     why, source = f"its {case.cli} is gone before the model answered", EvidenceSource.PROCESS
+    text = "the file ends without an answer, and no process holds it"
     fact = facts.crashed(None, case.thread.last_prompt or "")
-    return conclude(State.EXITED, case.ownerless_since, "no-owner", why, source=source, fact=fact)
+    return conclude(State.EXITED, case.ownerless_since, "no-owner", why, source=source, text=text, fact=fact)
 
 
 def no_turn_yet(case: ThreadFacts) -> Assessment | None:
