@@ -25,7 +25,6 @@ from agentdash.model.pane import Pane, ScreenUsage
 from agentdash.model.process import THREAD_VARIABLES, Process
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.model.state_paths import Installed
 from agentdash.model.thread import Thread, Tokens
 from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Worker, nested_worker_id
 
@@ -58,7 +57,6 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     platform: str | None
     parent_policy: ParentPolicy | None
-    installed: Installed | None
     places: PathFacts
     requests: tuple[Requested, ...]
     awaits_request: bool

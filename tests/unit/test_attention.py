@@ -39,7 +39,6 @@ def group(
     return judge_attention(
         Assessment(state=state, since=since, why="", fact=fact),
         is_held=held,
-        is_child=False,
         looked_at=looked,
         acknowledgement=acknowledged,
         now=NOW,
@@ -64,25 +63,6 @@ def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
     assert group(State.WAITING_INPUT, since=NOW - 10, acknowledged=done) is Group.NEEDS_YOU
     other = Fact(FactKind.ASK, "asks", "Which other one?")
     assert group(State.WAITING_INPUT, acknowledged=done, fact=other) is Group.NEEDS_YOU
-
-
-def test_new_is_what_has_come_to_rest_since_the_last_look() -> None:
-    def is_new(state: State, since: float, *, is_child: bool = False) -> bool:
-        return judge_attention(
-            Assessment(state, since, ""),
-            is_held=True,
-            is_child=is_child,
-            looked_at=NOW - 60,
-            acknowledgement=None,
-            now=NOW,
-        ).is_new
-
-    assert is_new(State.COMPLETED, NOW - 30)
-    assert is_new(State.WAITING_APPROVAL, NOW - 30)
-    assert not is_new(State.COMPLETED, NOW - 90)
-    assert not is_new(State.RUNNING, NOW - 30)
-    assert is_new(State.WAITING_APPROVAL, NOW - 30, is_child=True)
-    assert not is_new(State.COMPLETED, NOW - 30, is_child=True)
 
 
 # ---------------------------------------------------------------- whole fleets

@@ -37,7 +37,6 @@ from agentdash.model.pane import Pane
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox, nested_worker_id
 
@@ -379,9 +378,7 @@ def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessm
         evidence = assess_blocked(found, nested.key.started, "it runs").evidence
         at = assessment.since or nested.key.started
         findings = (*findings, _denied(fleet, nested, found, at, evidence))
-    denied = sorted((path for path in nested.paths if path.denied), key=lambda path: not path.needed)
-    predicted = (PredictedDenials(nested.agent, tuple(denied)),) if denied else ()
-    return replace(layers, findings=findings, predicted_denials=predicted)
+    return replace(layers, findings=findings)
 
 
 def _denied(

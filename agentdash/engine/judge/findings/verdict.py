@@ -28,7 +28,6 @@ from agentdash.engine.judge.findings.wording import (
     make_finding,
     policy_in_words,
 )
-from agentdash.engine.judge.findings.write_access import predict_denials
 from agentdash.engine.judge.states.thread_facts import stopping_denial
 from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy, may_not
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -36,7 +35,6 @@ from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import Installed
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
@@ -51,7 +49,6 @@ def judge_sandbox(
     *,
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
-    installed: Installed | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
@@ -62,7 +59,6 @@ def judge_sandbox(
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, if it has one.
-        installed: the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
@@ -107,7 +103,6 @@ def judge_sandbox(
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=_ledger(thread, places),
-        predicted_denials=predict_denials(installed, policy, thread.cwd),
         requested=newest,
     )
 

@@ -9,11 +9,9 @@ from typing import Final, Literal
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.reach import Certainty, Reach, Reached
 from agentdash.model.state_paths import (
-    Installed,
     Mount,
     MountTable,
     PathAccess,
-    PredictedDenials,
     StatePath,
     WriteAccess,
     path_access,
@@ -115,32 +113,6 @@ def paths_under_policy(
             verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
-
-
-def denied_paths(
-    policy: Policy,
-    paths: Iterable[StatePath],
-    env: Mapping[str, str],
-    cwd: str | None,
-    missing: Collection[str] = (),
-) -> tuple[PathAccess, ...]:
-    """Return the state paths that the policy denies, needed ones first. Arguments: `paths_under_policy`."""
-    found = (path for path in paths_under_policy(policy, paths, env, cwd, missing) if path.denied)
-    return tuple(sorted(found, key=lambda path: not path.needed))
-
-
-def predict_denials(
-    installed: Installed | None, policy: Policy | None, cwd: str | None
-) -> tuple[PredictedDenials, ...]:
-    """Return the state paths that a policy would deny the worker CLIs that could be started on a machine;
-    those without any are left out."""
-    if installed is None or policy is None:
-        return ()
-    found = (
-        PredictedDenials(agent, denied_paths(policy, rows, installed.env, cwd))
-        for agent, rows in installed.workers.items()
-    )
-    return tuple(denials for denials in found if denials.paths)
 
 
 # ---------------------------------------------------------------- what a worker could reach
