@@ -18,11 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.wording import (
-    make_finding,
-    policy_evidence,
-    policy_in_words,
-)
+from agentdash.engine.judge.findings.wording import make_finding, policy_evidence, policy_in_words
 from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind

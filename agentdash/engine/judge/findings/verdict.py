@@ -14,11 +14,7 @@ from agentdash.engine.judge.findings.command_sandbox import (
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings
 from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
-from agentdash.engine.judge.findings.remedies import (
-    exclude_flags,
-    remedy_for,
-    startup_remedy,
-)
+from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (

@@ -10,10 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentdash.engine.judge.states import facts
-from agentdash.engine.judge.states.assessments import (
-    RECOVERY_S,
-    conclude,
-)
+from agentdash.engine.judge.states.assessments import RECOVERY_S, conclude
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, stopping_denial
 from agentdash.engine.judge.states.thread_open import (
     approval_in_pane_of_session,
