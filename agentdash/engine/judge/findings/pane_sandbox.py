@@ -18,6 +18,7 @@ from agentdash.engine.judge.findings.remedies import filesystem_remedy, turn_net
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.pane_state import (
+    PaneFacts,
     SandboxDenial,
     SandboxInfo,
     assess_blocked,
@@ -336,10 +337,11 @@ def judge_pane_sandbox(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessm
     layers = _judge_layers(fleet, occupant.process, str(pane.key), fleet.links.below.get(pane.key, ()))
     if assessment.state is not State.BLOCKED_SANDBOX:
         return layers
+    case = PaneFacts(fleet, occupant, pane)
     found = (
-        screen_denial(fleet, pane, occupant)
-        or network_cut_denial(fleet, occupant, assessment.evidence[0].text)
-        or state_path_denial(fleet, occupant)
+        screen_denial(case)
+        or network_cut_denial(case, assessment.evidence[0].text)
+        or state_path_denial(case)
     )
     if found is None:
         return layers
@@ -355,7 +357,7 @@ def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessm
         return Sandbox()
     layers = _judge_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
     findings = layers.findings
-    found = state_path_denial(fleet, nested)
+    found = state_path_denial(PaneFacts(fleet, nested))
     if found is not None:
         evidence = assess_blocked(found, nested.key.started, "it runs").evidence
         at = assessment.since or nested.key.started
