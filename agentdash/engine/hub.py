@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from agentdash.model.engine_failure import EngineFailedError, EngineFailure, FailedStep
 from agentdash.model.events import (
+    AttentionRecalled,
     CallStarted,
     Event,
     ScreenRead,
@@ -51,9 +52,9 @@ _COST_FACTOR: Final = 20
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
 for each, drawing included: 5 % of a core, between the two intervals. More would delay a worker that reports
 twice a second: drawing takes 15 ms."""
-_URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
-"""Events that may mean that a worker needs a person: they do not wait for the longer interval. So does a call
-that asks to leave its sandbox."""
+_URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded, AttentionRecalled)
+"""Events that may mean that a worker needs a person, and what a person did: they do not wait for the longer
+interval. Nor does a call that asks to leave its sandbox."""
 _BATCH_EVENTS: Final = 2_000
 """Events reduced before other tasks of the loop run."""
 _MAX_PENDING_EVENTS: Final = 4 * _BATCH_EVENTS
