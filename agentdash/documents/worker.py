@@ -76,12 +76,6 @@ class RepositoryReport(msgspec.Struct):
     """Its name, if it is a linked worktree."""
     dirty: bool | None
     """Whether tracked files differ from the last commit."""
-    upstream: str | None
-    """The branch that it follows, `origin/main`."""
-    ahead: int | None
-    """Commits that the upstream has not."""
-    behind: int | None
-    """Commits of the upstream that it has not."""
 
 
 class EvidenceReport(msgspec.Struct):
@@ -223,8 +217,6 @@ class RequestedReport(msgspec.Struct):
     reviewer: str | None
     origin: list[RequestOriginReport]
     """Where each part was set."""
-    environment: list[str]
-    """Settings that keep `PATH`, `HOME` or `CODEX_HOME` from commands, or that set sandbox flags for them."""
     since: str | None
     """When it was asked for."""
     as_of: str | None
@@ -247,7 +239,6 @@ def requested_report(requested: Requested | None) -> RequestedReport | None:
         approval=asked(RequestField.APPROVAL, policy.approval),
         reviewer=asked(RequestField.REVIEWER, policy.reviewer),
         origin=[document(RequestOriginReport, origin) for origin in requested.origins],
-        environment=[str(rule) for rule in requested.environment],
         since=iso(requested.since),
         as_of=iso(requested.read_at),
     )

@@ -16,7 +16,6 @@ from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
-from agentdash.engine.judge.findings.write_access import reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
@@ -39,7 +38,6 @@ from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import URGENCY, Acknowledgement, Attention, Group, Liveness, State
@@ -206,6 +204,7 @@ class _SnapshotBuilder:
     def build(self) -> Snapshot:
         """Return the snapshot."""
         self._cache.forget_others(self._workers, len(self._workers))
+        self._count_approvals_once()
         return Snapshot(
             at=self._now,
             workers=tuple(in_tree_order(self._workers)),
@@ -215,6 +214,16 @@ class _SnapshotBuilder:
             idle_panes=tuple(sorted(self._fleet.panes.keys() - self._occupied)),
             hosts=tuple(host.link for host in self._fleet.remotes.values()),
         )
+
+    def _count_approvals_once(self) -> None:
+        """Count the approval of a sub-agent as that one's, and not as that of the worker whose pane shows it:
+        that one goes on by itself."""
+        for worker in list(self._workers.values()):
+            asker = self._workers.get(worker.assessment.asker)
+            if asker is None or asker.state is not State.WAITING_APPROVAL or asker.group is Group.PAST:
+                continue
+            make = partial(replace, worker, standing=Group.RUNNING)
+            self._workers[worker.id] = self._cache.value("counted", worker.id, worker, make)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
@@ -315,20 +324,9 @@ class _SnapshotBuilder:
             "known": known_kinds(worker, self._attention.known),
             # of the directory of a past worker: others have changed it since
             "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,
-            "reach": self._reach(worker, is_held=is_held),
         }
         self._workers[worker.id] = self._cache.value(
             "shown", worker.id, (worker, shown), lambda: replace(worker, **shown)
-        )
-
-    def _reach(self, worker: Worker, *, is_held: bool) -> Reach | None:
-        """Return what a worker could reach, by its processes or by its policy."""
-        observed = self._fleet.reaches.get(worker.id)
-        own, policy = self._fleet.reaches.get(""), worker.sandbox.configured
-        if observed is not None or own is None or policy is None or not is_held:
-            return observed
-        return self._cache.value(
-            "reach", worker.id, (own, policy), lambda: reach_by_policy(own, policy).compact()
         )
 
 

@@ -28,7 +28,6 @@ from agentdash.model.layers import (
 )
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, ScreenUsage, tmux_source
 from agentdash.model.policy import Policy
-from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
 from agentdash.model.states import Group, State, group_of_state
@@ -46,6 +45,8 @@ class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: tuple[Evidence, ...] = ()
     fact: Fact | None = None
     """The same in short, with its object, or None while an earlier state is still shown."""
+    asker: str = ""
+    """The id of the sub-agent whose approval it waits for; empty: its own."""
 
 
 class Got(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -166,8 +167,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it began (unix seconds)."""
     git: Repository | None = None
     """Of its directory, while it is held; None: in no repository, or not read."""
-    reach: Reach | None = None
-    """What its commands could write or reach; None: not looked at."""
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""

@@ -175,21 +175,6 @@ async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
         )
 
 
-async def test_a_clock_that_is_wrong_by_an_hour_is_measured(
-    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
-) -> None:
-    libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
-    assert libraries, "install libfaketime"
-    lab = codex({})
-    faked = {"LD_PRELOAD": str(libraries[0]), "FAKETIME": "+3600s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    host = ssh_host("ahead", lab, **faked)
-    async with watching(tmp_path, **ssh_hosts(host)) as watched:
-        links = lambda: watched.snapshot.hosts if watched.snapshot else ()  # noqa: E731
-        await until(lambda: any(link.version and link.clock_offset for link in links()), "the host")
-        (link,) = links()
-        assert link.clock_offset == pytest.approx(-3600, abs=30)
-
-
 async def test_workers_in_a_container(codex: OpenLab, tmp_path: Path) -> None:
     """A command template reaches into it; its processes have other numbers there."""
     lab = codex({"work": [{"hold": "end"}, {"say": "all done"}]})

@@ -237,11 +237,6 @@ def own_mounts() -> tuple[Mount, ...]:
     return parse_mounts(_mountinfo(os.getpid()))
 
 
-def has_idmapped_mounts(pid: int) -> bool:
-    """Return whether a mount of a process shows files with other owners than they have (Linux 5.12)."""
-    return any(b",idmapped" in line.partition(b" - ")[0] for line in _mountinfo(pid).splitlines())
-
-
 def _mountinfo(pid: int) -> bytes:
     return _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
 
@@ -314,13 +309,6 @@ def status(pid: int) -> dict[bytes, bytes]:
         return procfs.status(pid)
     except OSError:
         return {}
-
-
-def id_map(pid: int, kind: str) -> tuple[range, ...]:
-    """Return the user (`uid`) or group (`gid`) ids, as agentdash numbers them, that a process's user
-    namespace maps."""
-    lines = (line.split() for line in _read(f"/proc/{pid}/{kind}_map").splitlines())
-    return tuple(range(int(first), int(first) + int(count)) for _, first, count in lines)
 
 
 def _parse_mount(line: bytes) -> Mount | None:
