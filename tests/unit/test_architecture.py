@@ -105,6 +105,7 @@ OPENERS = {
     "report/session_documents.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
+    "store/status_file.py": "its lock, beside the file",
     "store/journal.py": "written",
 }
 """Modules that open files without `agentdash.files`, and which ones: files that others may replace by a FIFO,
