@@ -8,10 +8,10 @@ and further ones are ignored. A value that this version does not know becomes a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime
+from datetime import datetime
 from enum import StrEnum
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +41,6 @@ from agentdash.model.thread import Tokens
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker, WorkerKind
 
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _Enum = TypeVar("_Enum", bound=StrEnum)
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
@@ -236,7 +235,6 @@ class _Reader:
                 f"denial of another version: {denial.operation} {denial.target or ''}",
                 first=self._time(denial.first) or 0.0,
                 last=self._time(denial.last) or 0.0,
-                days=tuple(_days(denial.days)),
                 remedy=_remedy(denial),
             )
             if found is not None:
@@ -280,15 +278,6 @@ class _Reader:
     def _note(self, what: str, value: str) -> None:
         if value:
             self._notes[f"{what} of another version: {value}"] = None
-
-
-def _days(days: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Yield the days since 1970 and their counts, without what is not a date."""
-    for day, count in days.items():
-        try:
-            yield date.fromisoformat(day).toordinal() - _EPOCH_DAY, count
-        except ValueError:
-            continue
 
 
 def _remedy(stated: FindingReport | DenialReport) -> Remedy | None:
