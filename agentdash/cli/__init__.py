@@ -59,6 +59,7 @@ COMMANDS: Final = {
     "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),
     "metrics": _Entry("metrics", "Script", "The fleet for Prometheus"),
     "publish": _Entry("publish", "Script", "Write what sandboxed agents read"),
+    "notify": _Entry("notices", "Script", "A notice, to try its command"),
     "mcp": _Entry("mcp", "Script", "Answer agents over MCP"),
     "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
     "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),

@@ -77,7 +77,7 @@ def check(
     digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
     with without_stdin(targets) as files:
         report = _audit(config, files, digests)
-    _tell_left_out(report, files)
+    _tell_left_out(report, targets, files)
     copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file
@@ -102,14 +102,14 @@ def check(
     return report.exit_code
 
 
-def _tell_left_out(report: CheckReport, targets: Sequence[str]) -> None:
+def _tell_left_out(report: CheckReport, targets: Sequence[str], files: Sequence[str]) -> None:
     """Tell of files that were named and are logs of reviews and guardians, which are no workers."""
     audited = {thread.file for thread in report.threads}
-    for target in targets:
-        path = Path(target)
-        if path.is_file() and clean_line(str(path)) not in audited:
+    for target, file in zip(targets, files, strict=True):
+        if Path(file).is_file() and clean_line(file) not in audited:
+            name = STDIN_NAME if target == STDIN else clean_line(target)
             what = "a thread that Codex runs for itself (a review, a guardian): left out"
-            click.echo(f"agentdash: {clean_line(target)}: {what}", err=True)
+            click.echo(f"agentdash: {name}: {what}", err=True)
 
 
 def _audit(config: Config, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:

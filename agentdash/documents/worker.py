@@ -220,8 +220,6 @@ class RequestedReport(msgspec.Struct):
     reviewer: str | None
     origin: list[RequestOriginReport]
     """Where each part was set."""
-    environment: list[str]
-    """Settings that keep `PATH`, `HOME` or `CODEX_HOME` from commands, or that set sandbox flags for them."""
     since: str | None
     """When it was asked for."""
     as_of: str | None
@@ -244,7 +242,6 @@ def requested_report(requested: Requested | None) -> RequestedReport | None:
         approval=asked(RequestField.APPROVAL, policy.approval),
         reviewer=asked(RequestField.REVIEWER, policy.reviewer),
         origin=[document(RequestOriginReport, origin) for origin in requested.origins],
-        environment=[str(rule) for rule in requested.environment],
         since=iso(requested.since),
         as_of=iso(requested.read_at),
     )

@@ -204,6 +204,7 @@ class _SnapshotBuilder:
     def build(self) -> Snapshot:
         """Return the snapshot."""
         self._cache.forget_others(self._workers, len(self._workers))
+        self._count_approvals_once()
         return Snapshot(
             at=self._now,
             workers=tuple(in_tree_order(self._workers)),
@@ -213,6 +214,16 @@ class _SnapshotBuilder:
             idle_panes=tuple(sorted(self._fleet.panes.keys() - self._occupied)),
             hosts=tuple(host.link for host in self._fleet.remotes.values()),
         )
+
+    def _count_approvals_once(self) -> None:
+        """Count the approval of a sub-agent as that one's, and not as that of the worker whose pane shows it:
+        that one goes on by itself."""
+        for worker in list(self._workers.values()):
+            asker = self._workers.get(worker.assessment.asker)
+            if asker is None or asker.state is not State.WAITING_APPROVAL or asker.group is Group.PAST:
+                continue
+            make = partial(replace, worker, standing=Group.RUNNING)
+            self._workers[worker.id] = self._cache.value("counted", worker.id, worker, make)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)

@@ -46,6 +46,8 @@ class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: tuple[Evidence, ...] = ()
     fact: Fact | None = None
     """The same in short, with its object, or None while an earlier state is still shown."""
+    asker: str = ""
+    """The id of the sub-agent whose approval it waits for; empty: its own."""
 
 
 class Got(msgspec.Struct, frozen=True, omit_defaults=True):

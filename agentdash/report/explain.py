@@ -154,8 +154,6 @@ def _print_sandbox(worker: ExplainedReport, console: Console) -> None:
         for origin in request.origin:
             place = f"{origin.file}:{origin.line}" if origin.file and origin.line else origin.file
             say(console, f"requested {origin.field}: {place or origin.layer}: {origin.text}{as_of}", 2)
-        for rule in request.environment:
-            say(console, f"environment: {rule}", 2)
     print_evidence(worker.verdict_evidence, console, 2, with_rules=True)
     for missing in worker.unread:
         say(console, f"not known: {missing}", 2, style="dim")

@@ -15,6 +15,7 @@ from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
@@ -36,6 +37,7 @@ _DOCUMENTS: Final = (
     ReachReport,
     ScreenReport,
     DoctorReport,
+    NoticeReport,
 )
 
 

@@ -26,7 +26,7 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
 from agentdash.replay.library.entry import group_families
 from agentdash.replay.library.library import Library
-from agentdash.replay.library.search import Hit, search
+from agentdash.replay.library.search import TextSearch
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit, find_logs
@@ -150,9 +150,10 @@ def test_sessions_of_both_newest_first(tmp_path: Path) -> None:
 
 def test_search_of_transcripts(tmp_path: Path) -> None:
     home = claude_home(tmp_path, VERSIONS[-1])
-    hits = [hit for hit in search(home.transcripts(), '"do your part"') if isinstance(hit, Hit)]
-    assert {hit.what for hit in hits} >= {"prompt"}
-    assert all("do your part" in hit.text for hit in hits)
+    job = TextSearch('"do your part"', list(home.transcripts()))
+    list(job.steps())
+    assert {hit.what for hit in job.hits} >= {"prompt"}
+    assert all("do your part" in hit.text for hit in job.hits)
 
 
 def test_check_audits_what_sessions_lists(tmp_path: Path) -> None:

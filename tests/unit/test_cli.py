@@ -34,10 +34,15 @@ BLANK = {
 }
 
 
-def agentdash(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+def agentdash(*args: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, **BLANK, "TMUX_TMPDIR": "/nonexistent", **env}
     return subprocess.run(
-        [sys.executable, "-m", "agentdash", *args], capture_output=True, text=True, env=environ, check=False
+        [sys.executable, "-m", "agentdash", *args],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=environ,
+        check=False,
     )
 
 
@@ -120,7 +125,7 @@ def test_status_document(home: Path) -> None:
                     "kind": "denied-filesystem",
                     "direction": "narrower",
                     "severity": "warning",
-                    "message": f"The last thing it tried was denied: {channel} may not be written.",
+                    "message": f"The last thing it tried was denied: it may not write {channel}.",
                     "fields": [],
                     "evidence": [denied],
                     "configured": "files workspace, network off, approval never",
@@ -163,7 +168,7 @@ def test_status_document(home: Path) -> None:
                 "state": "running",
                 "since": "2026-11-20T19:59:52.467Z",
                 "until": "2026-11-20T19:59:52.718Z",
-                "why": "turn open, waiting for the model",
+                "why": "thinking",
             },
             {
                 "state": "blocked-sandbox",
@@ -405,6 +410,7 @@ def test_a_named_review_is_said_to_be_left_out(home: Path, tmp_path: Path) -> No
     review.write_text(f"{json.dumps(record)}\n{rest}")
     told, silent = agentdash("check", str(review)), agentdash("check", str(log))
     assert (told.returncode, "left out" in told.stderr) == (0, True)
+    assert "<stdin>: a thread that Codex" in agentdash("check", "-", stdin=review.read_text()).stderr
     assert "left out" not in silent.stderr
 
 

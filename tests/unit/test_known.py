@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from agentdash.tui.sandbox_screen import sandbox_rows
 from click.testing import CliRunner
 from msgspec.structs import replace
 
@@ -15,7 +16,6 @@ from agentdash.model.causes import causes
 from agentdash.model.policy import Network
 from agentdash.model.worker import Sandbox, Worker
 from agentdash.store.attention import AttentionFile, AttentionSource
-from agentdash.tui.sandbox_screen import sandbox_rows
 
 AT = 1_795_204_860.0
 

@@ -55,8 +55,6 @@ def parsed(report: WorkerReport) -> WorkerReport:
 
 def here(report: WorkerReport) -> WorkerReport:
     """Return the report of the same worker without what depends on the place of the reader."""
-    if report.sandbox.requested is not None:
-        report.sandbox.requested.environment = []  # is in its findings
     return msgspec.structs.replace(
         report,
         id=report.id.removeprefix("build1:"),
