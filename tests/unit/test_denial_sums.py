@@ -1,15 +1,8 @@
-"""Denials over time, and summed up by target."""
+"""Denials over time."""
 
 from __future__ import annotations
 
-from io import StringIO
-
-from rich.console import Console
-
 from agentdash.model.denials import LedgerEntry
-from agentdash.report.audit import audit
-from agentdash.report.check import denials_report, print_denials
-from tests.unit.rollout_files import all_files
 from tests.unit.story import begun, polled, worker
 from tests.unit.test_denial_ledger import DENIED, ran
 
@@ -33,13 +26,3 @@ def test_each_denied_call_is_counted_on_its_day() -> None:
 def test_only_the_newest_days_are_kept() -> None:
     entry = entered([day * DAY + 1 for day in range(1, 71)])
     assert (len(entry.days), entry.days[-1], entry.count) == (60, (70, 1), 70)
-
-
-def test_denials_are_summed_up_by_target() -> None:
-    report = denials_report(audit(all_files()))
-    assert sum(target.count for target in report.targets) > 60
-    board = next(each for each in report.remedies if "/home/dev/board" in each.remedy)
-    assert (board.calls, board.targets) == (10, ["/home/dev/board/kanban.db"])
-    out = StringIO()
-    print_denials(report, Console(file=out, width=100))
-    assert "would have avoided 10 denied calls: /home/dev/board/kanban.db" in out.getvalue()
