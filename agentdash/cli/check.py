@@ -71,7 +71,7 @@ def check(
     digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
     with without_stdin(targets) as files:
         report = _audit(config, files, digests)
-    _tell_left_out(report, targets, files)
+        _tell_left_out(report, targets, files)
     copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file

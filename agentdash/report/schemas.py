@@ -14,7 +14,7 @@ from msgspec import inspect as types
 from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport
 from agentdash.report.doctor import DoctorReport
-from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.explain import ExplainReport
 from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
@@ -34,7 +34,6 @@ _DOCUMENTS: Final = (
     SessionsReport,
     SinceReport,
     ReachReport,
-    ScreenReport,
     DoctorReport,
     NoticeReport,
 )
