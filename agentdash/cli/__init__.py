@@ -28,7 +28,7 @@ from agentdash.cli.options import (
 )
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
-from agentdash.model.suggestions import suggest
+from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.tui import start_up
 from agentdash.version import described_version
 
@@ -107,7 +107,9 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as unknown:
-            raise click.exceptions.NoSuchCommand(unknown.command_name, None, COMMANDS, ctx) from None
+            name = unknown.command_name
+            text = f"No such command '{name}'{did_you_mean(name, COMMANDS)}"
+            raise click.exceptions.NoSuchCommand(name, text, None, ctx) from None
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the options; `--help` and `--version` print."""

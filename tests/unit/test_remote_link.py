@@ -193,7 +193,7 @@ async def test_why_a_link_is_lost_is_said(fake: FakeHost, script: str, detail: s
 async def test_a_carrier_that_is_not_installed_is_said() -> None:
     link = Link(carrier("x", HostSettings(carrier="no-such-carrier")), CLOCK, lambda _: None)
     task = asyncio.create_task(link.run())
-    await until(lambda: is_lost(link, "no-such-carrier: No such file"))
+    await until(lambda: is_lost(link, "no-such-carrier: not installed"))
     task.cancel()
     await asyncio.wait((task,))
 
