@@ -83,11 +83,6 @@ _TROUBLE: Final = Pattern(
 _CHAIN_LINES: Final = 10
 """Lines between the path and the error number in the longest chains of causes (cargo's)."""
 _MAX_PATH: Final = 1_000
-_BLOCK_LINES: Final = 10
-"""Lines of npm's account of one error."""
-_NPM: Final = Pattern(
-    r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
-)
 _FIELD: Final = Pattern(
     r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
     r"|syscall|path|dest) "
@@ -121,7 +116,7 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
         return None
     reason, match = found
     if _FIELD.match(line):
-        return _npm_block(lines, number, reason) if line.startswith("npm ") else None
+        return None
     first = last = number
     if place := _PLACE.match(line):
         line = line[place.end() :]
@@ -129,8 +124,6 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(lines[number]) or prefix_of(line)))
-    if complete and _CHAIN.match(line) and (above := _directory_above(lines, number, paths)):
-        paths = (above, *paths)
     if not complete:
         more, first, last, text = _around(lines, number)
         paths = (*more, *paths)
@@ -230,39 +223,6 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
         if not chained:
             break
     return (), number, number, line
-
-
-def _directory_above(lines: Lines, number: int, paths: tuple[str, ...]) -> str | None:
-    """Return the directory that the beginning of a chain of causes is about, if a file in it is the cause
-    (uv: `Failed to initialize cache at`)."""
-    more, *_ = _around(lines, number)
-    return next((path for path in more if any(each.startswith(f"{path}/") for each in paths)), None)
-
-
-def _npm_block(lines: Lines, number: int, reason: Reason) -> Message | None:
-    """Return the message of npm's fields `code`, `syscall`, `path`, where there is a path among them."""
-    fields: dict[str, str] = {}
-    last = number
-    for later in range(number, min(len(lines), number + _BLOCK_LINES)):
-        field = _NPM.match(lines[later])
-        if field is None:
-            break
-        if field["key"]:
-            fields.setdefault(field["key"], field["value"].strip())
-            last = later
-    path = fields.get("dest") or fields.get("path")
-    if path is None or "code" not in fields:
-        return None
-    text = f"{fields.get('syscall', '')} '{path}'"
-    return Message(
-        reason=reason,
-        operation=_operation(reason, text, (path,)),
-        writes=_writes(reason, text),
-        paths=tuple(dict.fromkeys(p for p in (path, fields.get("path")) if p)),
-        phrase="",
-        first=number,
-        last=last,
-    )
 
 
 @lru_cache(2_048)

@@ -19,7 +19,6 @@ from agentdash.sandbox.denials.programs import (
     WRITING_TOOLS,
     Role,
     is_filter,
-    output_files,
 )
 
 _SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
@@ -68,9 +67,7 @@ def _program(command: RunCommand) -> tuple[str, str]:
 
 
 def _writes(command: RunCommand, target: str, before: set[tuple[str, str]]) -> bool:
-    if any(
-        _is(path, target, command) for path in (*command.written, *output_files(command.name, command.words))
-    ):
+    if any(_is(path, target, command) for path in command.written):
         return True
     operands = [word for word in command.words if word and not word.startswith("-")]
     if command.name in WRITING_TOOLS:
