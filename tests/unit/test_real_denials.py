@@ -57,7 +57,7 @@ FORMS: list[tuple[str, str, dict[str, Any], Found]] = [
     ("uv pip install x",
      "error: Failed to initialize cache at `/home/u/.cache/uv`\n"
      "  Caused by: failed to open file `/home/u/.cache/uv/sdists-v9/.git`: Permission denied (os error 13)\n",
-     {}, [("write", "/home/u/.cache/uv/sdists-v9/.git", "likely")]),
+     {}, [("write", "/home/u/.cache/uv", "likely")]),
     ("git commit -m x", "fatal: Unable to create '/home/u/proj/.git/index.lock': Read-only file system\n", {},
      [("git", "/home/u/proj/.git/index.lock", "certain")]),
 ]  # fmt: skip

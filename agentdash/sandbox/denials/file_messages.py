@@ -124,6 +124,8 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(lines[number]) or prefix_of(line)))
+    if complete and _CHAIN.match(line) and (above := _directory_above(lines, number, paths)):
+        paths = (above, *paths)
     if not complete:
         more, first, last, text = _around(lines, number)
         paths = (*more, *paths)
@@ -223,6 +225,13 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
         if not chained:
             break
     return (), number, number, line
+
+
+def _directory_above(lines: Lines, number: int, paths: tuple[str, ...]) -> str | None:
+    """Return the directory that the beginning of a chain of causes is about, if a file in it is the cause
+    (uv: `Failed to initialize cache at`)."""
+    more, *_ = _around(lines, number)
+    return next((path for path in more if any(each.startswith(f"{path}/") for each in paths)), None)
 
 
 @lru_cache(2_048)
