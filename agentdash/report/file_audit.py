@@ -33,7 +33,7 @@ from agentdash.report.elements import quantity
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.sandbox.denials.detector",
-    "agentdash.sandbox.denials.success",
+    "agentdash.sandbox.denials.reached",
     "agentdash.sandbox.flags.reader",
     "agentdash.sandbox.shell",
 )
