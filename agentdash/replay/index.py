@@ -18,6 +18,7 @@ from itertools import pairwise
 from operator import or_
 from typing import Final
 
+from agentdash.engine.snapshot import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
@@ -26,7 +27,6 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.replay.cursor import Cursor, restore
-from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream, ReadStoppedError, stop_reading_on
 
 # ------------------------------------------------------------
@@ -73,7 +73,8 @@ class Marker:
 
     def __init__(self, cursor: Cursor) -> None:
         self._family = cursor.stream.has_logs
-        self._snapshots = StepSnapshots(cursor)
+        self._cursor = cursor
+        self._cache = WorkerCache()
         self._assessed: dict[str, tuple[State, frozenset[str]]] = {}
         """State and finding kinds of each worker in the newest assessment."""
         self._panes: set[PaneKey | None] = set()
@@ -88,7 +89,6 @@ class Marker:
             at: its time (unix seconds).
         """
         found, assess = 0, False
-        self._snapshots.touch(events)
         self.concerns_at = 0.0 if self._family else at
         for event in events:
             if isinstance(event, e.ThreadEvent) and (thread := after.threads.get(event.thread)) is not None:
@@ -124,7 +124,7 @@ class Marker:
     def _assess(self, at: float) -> int:
         """Return the marks of what has changed since the newest assessment."""
         found = 0
-        shown = self._snapshots.changed().workers
+        shown = self._cursor.snapshot(self._cache).workers
         self._panes = {worker.pane.key for worker in shown if worker.pane is not None}
         for worker in shown:
             kinds = frozenset(str(finding.kind) for finding in worker.sandbox.findings)

@@ -242,16 +242,22 @@ class FileStream:
             self._due = self.reader.at if self.opening else max(self._due, self.reader.at)
         return self._step(events)
 
-    def skip_to(self, offset: int) -> None:
-        """Skip to the line that begins at `offset`; the next step has an event for the gap."""
+    def skip_to_end(self, window: int) -> None:
+        """Skip all but so many bytes of a plain log that is larger; the next step has an event for the gap.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        size = self.path.stat().st_size
+        if self._thread is None or size - window <= self.offset:
+            return
+        with open_stream(self.path) as file:
+            file.seek(size - window)
+            offset = size - window + len(file.readline(window))
         self.line = 0
-        self._lines = LineReader(self.path, offset, ends_with_record=self._thread is not None)
-        if self._thread is not None:
-            size = self.path.stat().st_size
-            self.opening = (
-                self._file_seen(self._thread, size=size, skimmed=True),
-                FileGapSkipped(at=self._due, thread=self._thread),
-            )
+        self._lines = LineReader(self.path, offset, ends_with_record=True)
+        seen = self._file_seen(self._thread, size=size, skimmed=True)
+        self.opening = seen, FileGapSkipped(at=self._due, thread=self._thread)
 
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""

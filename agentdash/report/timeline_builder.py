@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.conversation import ConversationBuilder
+from agentdash.engine.snapshot import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.conversation import shown_tool
 from agentdash.model.findings import Finding
@@ -20,7 +21,6 @@ from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream
 from agentdash.report.exports import DatedCall, DatedFinding, TimelineReport, TimelineRow
 from agentdash.report.redact import Scrubber, map_texts, pseudonym, redacted
@@ -53,21 +53,18 @@ class _Frame(NamedTuple):
     events: Sequence[e.Event]
     snapshot: Callable[[], Snapshot]
     """Builds the snapshot; only valid until the next frame."""
-    changed: Callable[[], Snapshot]
-    """Builds one with at least the workers that have changed since it was called last."""
 
 
 def _frames(stream: MergedStream, *, ended: bool) -> Iterator[_Frame]:
     """Yield the frames of a stream; the last one shows which turns were abandoned if no process holds its
     threads (`ended`)."""
     cursor = Cursor(stream)
-    snapshots = StepSnapshots(cursor)
+    snapshot = partial(cursor.snapshot, WorkerCache())
     while (step := cursor.advance()) is not None:
-        snapshots.touch(step.events)
-        yield _Frame(step.at, step.events, snapshots.whole, snapshots.changed)
+        yield _Frame(step.at, step.events, snapshot)
     if cursor.position:
         cursor.close() if ended else cursor.settle()
-        yield _Frame(cursor.at, (), snapshots.whole, snapshots.whole)
+        yield _Frame(cursor.at, (), snapshot)
 
 
 def build_report(
@@ -98,7 +95,7 @@ def build_report(
         if not stream.has_logs or any(isinstance(event, e.ThreadEvent) for event in frame.events):
             last = at  # a recording of a family goes on for a while
         is_stateless = frame.events and all(isinstance(event, _STATELESS_EVENTS) for event in frame.events)
-        builder.add(frame, Snapshot(at) if is_stateless else frame.changed())
+        builder.add(frame, Snapshot(at) if is_stateless else frame.snapshot())
         if redact:
             for event in frame.events:
                 scrubber.learn(event)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agentdash.cli import app
+from agentdash.model.states import State
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
 from agentdash.report.exports import TimelineReport
@@ -127,6 +128,13 @@ def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
 )
 def test_every_version_can_be_exported(path: Path) -> None:
     assert Page(html(report_of(path))).tags >= {"table", "h1", "h2"}
+
+
+def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
+    (path,) = files("0.169.0", "full-access")
+    stream = family_stream(Family(path.stem[-36:], (path,)))
+    found = build_report("x", stream, redact=False, ended=False, progress=lambda _: None)
+    assert [worker.state for worker in found.workers] == [State.COMPLETED]
 
 
 def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
