@@ -46,11 +46,10 @@ def family_of(folder: Path):
     return find_family(NO_HOME, str(min(folder.glob("rollout-*"))))
 
 
-def index_of(family, apart=-1.0) -> StreamIndex:
-    """Return an index with a checkpoint at every step, or every `apart` seconds."""
+def index_of(family) -> StreamIndex:
+    """Return an index with a checkpoint at every step, as far as these are kept."""
     index = StreamIndex(lambda: family_stream(family), 1, 2.0, lambda _: False)
-    index._checkpoint_interval_s = apart
-    index.steps_per_look = 1
+    index.checkpoint_steps = 1
     index.read()
     return index
 
@@ -283,7 +282,7 @@ def test_seeks_wait_for_the_index(big: Path) -> None:
 @pytest.mark.slow
 def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentdash.replay.index._MAX_CHECKPOINTS", 10)
-    index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
+    index = index_of(find_family(NO_HOME, str(big)))
     assert 5 <= len(index._checkpoints) <= 11
     cursor, walked = index.cursor(700), Cursor(family_stream(find_family(NO_HOME, str(big))))
     while walked.position < 700:
