@@ -45,7 +45,7 @@ def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) ->
     elif helped and cells >= 60:
         spans.append(Span(f" ({_counted(helped, 'sub-agent')})", "muted"))
     if rate:
-        read = sum(entry.depth != "listed" for entry in entries)
+        read = sum(entry.is_read for entry in entries)
         spans.append(Span(f"  {read:,} read, {rate:,.0f}/s", "muted"))
     if unreadable:
         spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
