@@ -226,7 +226,6 @@ class AgentDash(SnapshotApp):
             self.root.unzoom()
         else:
             self.root.zoom(EVIDENCE)
-        self.draw()
 
     async def action_help(self) -> None:
         """Open the help, with the keys of this screen first."""
@@ -241,7 +240,6 @@ class AgentDash(SnapshotApp):
         """Give the selected worker the whole screen."""
         if self._chosen() is not None:
             self.root.zoom()
-            self.draw()
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
@@ -280,7 +278,6 @@ class AgentDash(SnapshotApp):
         """Show the list again, else focus it, else clear the filter."""
         if self.root.is_zoomed:
             self.root.unzoom()
-            self.draw()
         elif self.focused is not self.root.fleet:
             self.root.fleet.focus()
         elif self.root.filter.active:
@@ -325,7 +322,6 @@ class AgentDash(SnapshotApp):
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.root.zoom(PANE)
-            self.draw()
             self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
         else:
             self.run_worker(

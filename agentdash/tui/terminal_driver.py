@@ -33,6 +33,7 @@ from agentdash.tui.terminal import (
     has_job_control,
     title_saved,
 )
+from agentdash.tui.textual_internals import forget_what_is_shown
 
 _QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
 _KEY_PATIENCE_S: Final = 0.5
@@ -135,6 +136,7 @@ class TerminalDriver(LinuxDriver):
         self._closed.clear()
         erase_announcement()
         application_mode.set()
+        forget_what_is_shown()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         if self.attrs_before is not None:  # those of the start, during which keys were kept
             self.attrs_before = settings_before() or self.attrs_before

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -17,7 +18,7 @@ from agentdash.tui.base_app import BaseApp
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, plain
-from agentdash.tui.textual_internals import write_changed_cells_only
+from agentdash.tui.textual_internals import forget_what_is_shown, write_changed_cells_only
 from agentdash.tui.theme import THEMES
 
 from .rendering import rendered_strips
@@ -134,9 +135,21 @@ async def test_parts_are_painted_again_when_their_style_changes() -> None:
         assert first_style(app) not in (before, None)
 
 
-def test_only_changed_cells_are_written():
-    """Of the first widget of a row nothing, of the second and third what lies in the span."""
+def test_only_changed_cells_are_written() -> None:
+    """Of a row that is shown already, nothing; of another one, what lies between the first difference and the
+    last; after the screen was forgotten, all."""
     write_changed_cells_only()
-    strips = {at: Strip([Segment(text)]) for at, text in ((0, "aaaa"), (4, "bbäb"), (8, "cccc"))}
+    forget_what_is_shown()
+
+    def written(*texts: str) -> str:
+        row = [Strip([Segment(text) for text in texts])]
+        return LayoutUpdate([row], Region(0, 1, 12, 1)).render_segments(Console())
+
+    assert written("aaaa", "bbäb", "cccc") == "\x1b[2;1Haaaabbäbcccc"
+    assert written("aaaa", "bbäb", "cccc") == ""
+    assert written("aaaa", "bxäb", "cccc") == "\x1b[2;5Hbxäb"
+    strips = {at: Strip([Segment(text)]) for at, text in ((0, "aaaa"), (4, "bxäb"), (8, "dddd"))}
     update = ChopsUpdate([{}, strips], [(1, 6, 10)], [[], [4, 8, 12]])
-    assert update.render_segments(Console()) == "\x1b[2;7Häb\x1b[2;9Hcc"
+    assert update.render_segments(Console()) == "\x1b[2;9Hdd"
+    forget_what_is_shown()
+    assert written("aaaa", "bxäb", "ddcc") == "\x1b[2;1Haaaabxäbddcc"
