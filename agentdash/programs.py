@@ -27,8 +27,6 @@ _CONTAINERS: Final = ("CONTAINER_*", "CONTAINERS_*", "DOCKER_*", "PODMAN_*", "SS
 _NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "docker": _CONTAINERS,
     "git": (),
-    "notify-send": _DESKTOP,
-    "osascript": (),
     "podman": _CONTAINERS,
     "ssh": ("KRB5*", "SSH_*", *_DESKTOP),
     "tmux": ("TMUX", "TMUX_PANE"),

@@ -18,12 +18,13 @@ from agentdash.model.fact import FactKind
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
+from agentdash.model.states import Group
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
-from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
+from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
@@ -59,7 +60,7 @@ class WorkerProvider(Provider):
 # ------------------------------------------------------------
 
 
-__all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
+__all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()
 
@@ -70,7 +71,6 @@ class AgentDash(SnapshotApp):
     Args:
         options: how the app looks, and which worker is selected first.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
-        on_snapshot: called with every snapshot, for notifications.
         attention: keeps acknowledgements; None: there are none, as in a replay.
     """
 
@@ -89,10 +89,9 @@ class AgentDash(SnapshotApp):
         *,
         options: Options = _DEFAULT_OPTIONS,
         go_to_pane: GoToPane | None = None,
-        on_snapshot: OnSnapshot | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
-        super().__init__(feed, clock, options, on_snapshot, attention)
+        super().__init__(feed, clock, options, attention)
         self._go_to_pane = go_to_pane
         self._copied = ("", 0)
         """The worker whose remedies were copied last, and how many of them."""
@@ -189,7 +188,7 @@ class AgentDash(SnapshotApp):
             self.let_move()
             problem = self.attention.acknowledge(worker)
             self.show_message(problem or f"Dismissed {worker.name} until it changes; d again undoes it.")
-        elif worker.state.needs_you or worker.fact.kind is FactKind.CRASHED:
+        elif worker.group is Group.DONE and (worker.state.needs_you or worker.fact.kind is FactKind.CRASHED):
             self.let_move()
             problem = self.attention.withdraw(worker)
             self.show_message(problem or f"{worker.name} needs you again.")
@@ -315,7 +314,7 @@ class AgentDash(SnapshotApp):
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
-        if worker.pane is None and worker.host and self.options.attach_command:
+        if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
         elif worker.pane is None:

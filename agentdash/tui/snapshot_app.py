@@ -17,7 +17,7 @@ from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.header import title
 from agentdash.tui.fleet.screen import FleetScreen
-from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
+from agentdash.tui.options import Feed, KeepsAttention, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, WorkerPointed, find_worker
@@ -41,7 +41,6 @@ class SnapshotApp(BaseApp[None]):
         feed: Feed,
         clock: Clock,
         options: Options,
-        on_snapshot: OnSnapshot | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
         super().__init__(options)
@@ -51,7 +50,6 @@ class SnapshotApp(BaseApp[None]):
         """Id of the selected worker."""
         self._feed = feed
         self._clock = clock
-        self._on_snapshot = on_snapshot
         self._by_id: dict[str, Worker] = {}
         self._wanted = options.select
         self._feed_error: str | None = None
@@ -95,8 +93,6 @@ class SnapshotApp(BaseApp[None]):
         try:
             async for snapshot in self._feed.snapshots():
                 self.take(snapshot)
-                if self._on_snapshot is not None:
-                    self._on_snapshot(snapshot)
             self._feed_error = "The feed has ended: what is shown here will not change any more."
         except Exception as error:  # of any type: the screen must show that it is out of date
             self._feed_error = clean_line(

@@ -364,13 +364,3 @@ async def test_ascii_option_draws_ascii_only():
             await pilot.pause()
             text = screen_text(app)
             assert text.isascii(), (keys, {c for c in text if not c.isascii()})
-
-
-async def test_on_snapshot_gets_every_snapshot():
-    seen = []
-    snapshots = (sample_fleet.empty_fleet(), sample_fleet.full_fleet())
-    async with AgentDash(
-        sample_fleet.StaticFeed(*snapshots), sample_fleet.frozen(), on_snapshot=seen.append
-    ).run_test() as pilot:
-        await pilot.pause()
-        assert seen == list(snapshots)

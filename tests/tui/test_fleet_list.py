@@ -6,9 +6,9 @@ from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
 from agentdash.model.activity import Activity
-from agentdash.model.causes import KIND_WORDS
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.findings import FINDING_KINDS
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Tokens
@@ -144,7 +144,7 @@ def test_a_difference_stands_in_the_column_of_the_sandbox():
     assert column(BY_NAME["Pasteur"], "SANDBOX") == "≠ inherited flags"
     assert column(BY_NAME["Pasteur"], "SANDBOX", 43) == "≠"
     assert column(BY_NAME["api-worker"], "SANDBOX") == "workspace"
-    assert max(map(cell_len, KIND_WORDS.values())) <= 16
+    assert max(cell_len(info.words) for info in FINDING_KINDS.values()) <= 16
 
 
 def test_where_a_worker_is():

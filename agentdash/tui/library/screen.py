@@ -103,11 +103,11 @@ class LibraryScreen(Page):
         yield LibraryList(id="library")
         yield HitList(id="hits")
         yield Lines(id="detail", focusable=False)
-        hint = "words: denied, npm, api, nov; ! inverts; since:monday, ? has more"
+        hint = "words: denied, npm, api, nov; ! inverts; since:7d, ? has more"
         yield FilterBar(id="filter", hint=hint, saved=self._filters)
         hint = "words that were said, run or printed; enter searches"
         yield FilterBar(id="search", sign="S", hint=hint)
-        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
+        yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
@@ -193,7 +193,7 @@ TERMS: Final = (
     ("words", "occur anywhere in a row or its detail, in any case and order: denied, mismatch, api, 20 nov"),
     ('"two words"', "occur together"),
     ("!term", "inverts the term"),
-    ("since:monday", "begun then or later; also 2026-11-01, 2026-11, yesterday, 7d, 12h, 20:15"),
+    ("since:7d", "begun then or later; also 12h, yesterday, 2026-11-01, 2026-11-01T20:15"),
     ("until:yesterday", "begun then or before"),
     (
         "state:failed",
