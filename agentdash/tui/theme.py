@@ -140,12 +140,6 @@ def sign(worker: Worker, glyphs: Glyphs) -> Span:
     return Span(f"{glyphs.states[state]} {text}", TONES_OF_STATES[state])
 
 
-def verdict(worker: Worker, glyphs: Glyphs) -> Span:
-    """Return the glyph of a worker's verdict."""
-    found = worker.sandbox.verdict
-    return Span(glyphs.verdicts[found], VERDICT_TONES[found])
-
-
 TERMINAL_THEME: Final = "terminal"
 """The theme of the terminal's own colours. Its ground may be light or dark, and no coloured text can be read
 on both in all palettes: states are distinguished by reverse video, white on red, underlining and dimming."""

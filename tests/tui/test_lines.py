@@ -11,7 +11,6 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, ComposeResult
 from textual.geometry import Region
-from textual.pilot import Pilot
 from textual.strip import Strip
 
 from agentdash.tui.base_app import BaseApp
@@ -35,37 +34,8 @@ class LinesApp(App[None]):
         yield Lines()
 
 
-async def settled(pilot: Pilot[None], lines: Lines, count: int) -> None:
-    """Return when content of this height has its scroll bar, if it needs one, and is laid out."""
-    while lines._layout_required or lines.show_vertical_scrollbar != (count > HEIGHT):
-        await pilot.pause()
-
-
 def viewport(lines: Lines) -> list[str]:
     return [lines.render_line(y).text.rstrip() for y in range(HEIGHT)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "is_laid_out"),
-    [(50, 60, False), (60, 50, False), (50, 20, True), (20, 50, True), (20, 22, True)],
-)
-async def test_scrolled_content_of_another_height_needs_no_layout(
-    before: int, after: int, is_laid_out: bool
-) -> None:
-    app = LinesApp()
-    async with app.run_test(size=(40, HEIGHT)) as pilot:
-        lines = app.query_one(Lines)
-        lines.show(numbered(before))
-        await settled(pilot, lines, before)
-        lines.show(numbered(after))
-        assert lines._layout_required == is_laid_out
-        await settled(pilot, lines, after)
-        assert lines.virtual_size.height == after
-        lines.action_bottom()
-        await pilot.pause()
-        assert viewport(lines)[min(after, HEIGHT) - 1] == f"line {after - 1}"
-        if lines.show_vertical_scrollbar:
-            assert lines.vertical_scrollbar.window_virtual_size == after
 
 
 async def test_content_that_shrinks_above_the_viewport_is_scrolled_back() -> None:

@@ -70,7 +70,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         Args:
             height: number of lines of the content.
         """
-        if height != self.virtual_size.height and not self._fits_into_bar(height):
+        if height != self.virtual_size.height:
             self.virtual_size = Size(1, height)
             self._painted.clear()
             self.refresh()
@@ -81,18 +81,6 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             self._painted[y] = line = self.line_at(y) if y < height else BLANK
             if before.get(y) != line:
                 self.refresh(Region(0, y - top, self.size.width, 1))
-
-    def _fits_into_bar(self, height: int) -> bool:
-        """Set another height of the content, if it has a scroll bar before and after: without a layout of the
-        whole screen."""
-        least = self.size.height
-        has_bar = self.styles.overflow_y == "scroll" or least < min(height, self.virtual_size.height)
-        is_kept = self.show_vertical_scrollbar and least > 0 and has_bar
-        if not is_kept or self.scroll_offset.y > max(0, height - least):
-            return False
-        self.set_reactive(ScrollView.virtual_size, Size(1, height))
-        self.vertical_scrollbar.window_virtual_size = height
-        return True
 
     def repaint(self) -> None:
         """Repaint everything."""
