@@ -26,7 +26,7 @@ from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.tui.base_app import BaseApp
-from agentdash.tui.fleet.filter import Filter, matches
+from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.header import title
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
@@ -285,25 +285,14 @@ class AgentDash(BaseApp[None]):
 
     # ---------------------------------------------------------------- find
 
-    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str) -> None:
-        others = self.root.cycle_from(self.selected_id)
-        found = next((worker for worker in others if wanted(self._by_id[worker])), None)
-        if found is None:
-            self.show_message(not_found)
-        else:
-            self.select_worker(found)
-
     def action_attention(self) -> None:
         """Select the next worker that needs the user."""
-        self._select_next(lambda worker: worker.needs_you, "No worker here needs you.")
-
-    def action_match(self) -> None:
-        """Select the next worker that matches the last filter."""
-        text = self.root.last_text
-        if text:
-            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".')
+        others = self.root.cycle_from(self.selected_id)
+        found = next((worker for worker in others if self._by_id[worker].needs_you), None)
+        if found is None:
+            self.show_message("No worker here needs you.")
         else:
-            self.show_message("No filter to repeat yet: / opens it.")
+            self.select_worker(found)
 
     def action_filter(self) -> None:
         """Edit the filter."""

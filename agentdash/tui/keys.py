@@ -75,8 +75,6 @@ KEYS: Final = (
         ("filter", "/", "filter", "filter",
          "Show only workers with these words in any column; a leading ! shows the others. In a replay: find "
          "what was said, run or printed."),
-        ("next-match", "n", "match", "next match",
-         "To the next worker that matches the last filter; in a replay, to the next text found."),
         ("attention", "a", "attention", "next", "To the next worker that needs you."),
         ("past", "x", "past", "all", "Show also past workers; again: hide them."),
         ("known", "K", "known", "known",
@@ -118,6 +116,7 @@ KEYS: Final = (
         ("search", "S", "search", "search",
          "Full text: what was said, run and printed, in the sessions listed or in this replay; there also a "
          "time of day, or 50%."),
+        ("next-match", "n", "match", "next match", "To the next text found."),
         ("export", "X", "export", "export", "Write the session to a file: a report, or its conversation."),
     ),
     *_keys(

@@ -92,7 +92,12 @@ async def stage():
 
 
 def test_keys_of_time():
-    assert {key.id for key in KEYS if key.on == "player"} == {*HINTS, "previous-event", "previous-turn"}
+    assert {key.id for key in KEYS if key.on == "player"} == {
+        *HINTS,
+        "previous-event",
+        "previous-turn",
+        "next-match",
+    }
 
 
 async def test_pause(stage):

@@ -108,8 +108,6 @@ class FleetScreen(Page):
         self._hints = hints
         self.fleet = FleetList()
         self.filter = Filter()
-        self.last_text = ""
-        """The words of the last filter, which `n` searches for."""
         self.arrangement = Order()
         """How the rows are arranged."""
         self.rows: tuple[Row, ...] = ()
@@ -242,7 +240,6 @@ class FleetScreen(Page):
     def apply_filter(self, chosen: Filter) -> None:
         """Put another filter in force."""
         self.filter = chosen
-        self.last_text = chosen.text or self.last_text
         self.post_message(self.FilterChanged())
 
     @on(Lines.Resized)
