@@ -126,8 +126,7 @@ KEYS: Final = (
     ),
     *_keys(
         "app",
-        ("theme", "t", "theme", "theme",
-         "The next theme: dark, light, high-contrast, colour-blind, terminal."),
+        ("theme", "t", "theme", "theme", "The next theme: dark, light, or the terminal's own colours."),
         ("palette", ":,ctrl+p", "command_palette", "more", "All actions and all workers by name."),
         ("help", "?,f1", "help", "help", "These keys, and what the signs mean."),
         ("back", "escape", "back", "back", "Back to the list; in the list, clear the filter."),
