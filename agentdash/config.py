@@ -35,7 +35,7 @@ _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLA
 """Options that can also be set by an environment variable: paths."""
 
 
-Occasion = Literal["needs-you", "done", "mismatch", "stalled"]
+Occasion = Literal["needs-you", "done", "mismatch", "stalled", "limit"]
 QUIET_HOURS: Final = r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d"
 
 

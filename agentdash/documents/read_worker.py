@@ -140,6 +140,7 @@ class _Reader:
             ),
             standing=self._enum(Group, worker.group, group_of_state(state), "group"),
             stalled=self._time(worker.stalled_since),
+            limited_until=self._time(worker.limited_until),
             host=self._host,
             pane_there=worker.pane,
             ssh_connection=worker.ssh_connection,

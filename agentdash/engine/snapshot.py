@@ -22,6 +22,7 @@ from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
+from agentdash.engine.judge.usage_limits import with_limit
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.process_tree import SshSessions
 from agentdash.engine.reduce.observations import with_provisional
@@ -343,18 +344,22 @@ class _SnapshotBuilder:
                 self._dues.append(stalls_at)
         if settled.due is not None:
             self._dues.append(settled.due)
+        assessment, until = settled.assessment, worker.limited_until
+        if until is not None and assessment.state is State.FAILED_PROVIDER:
+            assessment = with_limit(assessment, until, self._now)
         standing = judge_attention(
-            settled.assessment,
+            assessment,
             is_held=is_held,
             is_child=worker.parent is not None,
             looked_at=self._attention.looked_at,
             acknowledgement=self._acknowledged.get(worker.id),
             now=self._now,
+            limited_until=until,
         )
         if standing.due is not None:
             self._dues.append(standing.due)
         shown: dict[str, Any] = {
-            "assessment": settled.assessment,
+            "assessment": assessment,
             "history": settled.periods,
             "stalled": stalled,
             "standing": standing.group,
@@ -486,6 +491,7 @@ def judge_standing(
         looked_at=looked_at,
         acknowledgement=acknowledgement,
         now=now,
+        limited_until=row.limited_until,
     )
     group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
     is_new = standing.is_new and standing.group is group

@@ -179,6 +179,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
+    limited_until: float | None = None
+    """When the usage limit that it has stopped at is reset, or was (unix seconds); None: at none."""
     host: str | None = None
     """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
     host. `id` and `parent` have its name in front of them, and `pane` is a pane here that shows it."""

@@ -29,6 +29,7 @@ _WORDS: Final[dict[Occasion, tuple[str, str]]] = {
     "done": ("done", "done"),
     "mismatch": ("sandbox problem", "sandbox problems"),
     "stalled": ("stalled", "stalled"),
+    "limit": ("limited", "limited"),
 }
 """Of one worker and of several."""
 
@@ -49,6 +50,8 @@ def occasions(worker: Worker) -> Iterator[tuple[Occasion, float]]:
         yield "needs-you", since
     elif worker.state is State.COMPLETED and worker.parent is None:  # a child's end concerns its parent
         yield "done", since
+    elif worker.limited_until is not None:
+        yield "limit", since
     if worker.mismatch:
         yield "mismatch", max((each.since for each in worker.sandbox.findings), default=0.0)
     if worker.stalled is not None:
@@ -127,7 +130,7 @@ class NewsReport(msgspec.Struct):
     """Its name; unless `text = true`, its pane or the beginning of its id."""
     agent: str
     on: list[Occasion]
-    """Why: `needs-you`, `done`, `mismatch`, `stalled`."""
+    """Why: `needs-you`, `done`, `mismatch`, `stalled`, `limit`."""
     state: str
     since: str | None
     fact: FactReport
