@@ -52,6 +52,7 @@ class UsageLimitReport(msgspec.Struct):
     used: float
     """Percent; may be more than 100."""
     resets_at: str | None
+    """When all of it can be used again."""
     stated_at: str | None
     """How old this is: since then more may have been used."""
 
