@@ -35,21 +35,21 @@ class _Cursor(Cursor):
     def __init__(self, stream: MergedStream, thread: str) -> None:
         super().__init__(stream)
         self.builder = ConversationBuilder(thread)
-        self._thread = thread
 
     def advance(self) -> Step | None:
         """Consume one step and return it; None at the current end."""
         step = super().advance()
         for event in step.events if step else ():
-            self.builder.add(event, self._denial(event))
+            self.builder.add(event, denial_quote(self.fleet, event))
         return step
 
-    def _denial(self, event: Event) -> str | None:
-        """Return the words of the denial that the output of a call shows."""
-        if not isinstance(event, CallEnded) or (thread := self.fleet.threads.get(self._thread)) is None:
-            return None
-        call = next((call for call in reversed(thread.calls) if call.id == event.call), None)
-        return call.denial.quote if call and call.denial else None
+
+def denial_quote(fleet: Fleet, event: Event) -> str | None:
+    """Return the words of the denial that the output of a call shows, or None; the fleet is that after it."""
+    if not isinstance(event, CallEnded) or (thread := fleet.threads.get(event.thread)) is None:
+        return None
+    call = next((call for call in reversed(thread.calls) if call.id == event.call), None)
+    return call.denial.quote if call and call.denial else None
 
 
 class ConversationFile:

@@ -8,7 +8,6 @@ from typing import Final
 
 from textual import on
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
-from textual.screen import Screen
 from textual.timer import Timer
 
 from agentdash.model.sanitize import clean_line
@@ -21,9 +20,8 @@ from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.options import Feed, KeepsAttention, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.view import View, ViewScreen, WorkerPointed, find_worker
+from agentdash.tui.view import View, WorkerPointed, find_worker
 from agentdash.tui.worker.file_reading import FileReading
-from agentdash.tui.worker.panel import WorkerPanel
 
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
@@ -127,7 +125,7 @@ class SnapshotApp(BaseApp[None]):
             return
         if self.snapshot is not None:
             self.root.order(self.snapshot, is_held=self._is_held)
-            if self.screen is self.root:  # elsewhere the shown worker is not exchanged for another
+            if not self.root.is_zoomed:  # the only one shown is not exchanged for another
                 if not self._is_touched and not self._wanted and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
@@ -143,9 +141,8 @@ class SnapshotApp(BaseApp[None]):
             conversation=self._conversation.found(self.worker),
         )
         self._due = view.due
-        for screen in self.screen_stack:
-            if isinstance(screen, ViewScreen) and screen.is_mounted:
-                screen.draw(view)
+        if self.root.is_mounted:
+            self.root.draw(view)
         if view.is_at_rest:
             self._read_session()
 
@@ -162,8 +159,8 @@ class SnapshotApp(BaseApp[None]):
 
         Not if nothing has changed, and later if it was read just now.
         """
-        panels = self.screen.query(WorkerPanel)
-        if self.worker is None or not any(panel.display and panel.reads_session for panel in panels):
+        panel = self.root.panel
+        if self.worker is None or not (panel.display and panel.reads_session):
             return
         until = self.read_until()
         if (wait := self._conversation.wait_s(self.worker, until)) is None:
@@ -213,12 +210,6 @@ class SnapshotApp(BaseApp[None]):
             self._release.stop()
         self._release = self.set_timer(_HOLD_S + 0.1, self.draw)
 
-    async def open_screen(self, screen: Screen[None]) -> None:
-        """Open a screen with its content: nothing is painted before, not even a blank screen."""
-        with self.batch_update():
-            await self.push_screen(screen)
-            self.draw()
-
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""
         failure = self.snapshot.failure if self.snapshot else None
@@ -233,7 +224,7 @@ class SnapshotApp(BaseApp[None]):
         self._rest = self.set_timer(_REST_S, self._come_to_rest)
         self.selected_id = worker
         self._wanted = None
-        if self.screen is self.root and all(row.id != worker for row in self.root.rows):
+        if not self.root.is_zoomed and all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
         self.draw()
 

@@ -18,13 +18,13 @@ import pytest
 import zstandard
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.codex.rollout.texts import line_texts
+from agentdash.agents.log_texts import line_texts
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.entry import Entry, group_families
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query, parse_period
-from agentdash.replay.library.search import Hit, SearchProgress, SearchTerms, TextSearch, search
+from agentdash.replay.library.search import Hit, TextSearch
 from agentdash.report.audit import audit
 from tests.unit.rollout_files import (
     BORN,
@@ -310,7 +310,6 @@ ENTRY = Entry(
         ("dir:web", False),
         ("version:0.16 model:mini finding:stale is:archived", True),
         ("since:2026-11-20 until:2026-11-20", True),
-        ("since:2026-11 until:2026", True),
         ("since:2026-11-20t11:59", True),
         ("since:2026-11-21", False),
         ("until:2026-11-19", False),
@@ -374,14 +373,7 @@ def test_days_end_where_the_next_begins(zone: ZoneInfo) -> None:
         assert parse_period(f"{local + timedelta(days=1):%Y-%m-%d}", NOW)[0] == end
 
 
-@pytest.mark.parametrize(("name", "days"), [("sunday", 0), ("sat", 1), ("monday", 6), ("today", 0)])
-def test_weekday_is_the_latest_one(zone: ZoneInfo, name: str, days: int) -> None:
-    sunday = datetime(2026, 11, 22, 9, tzinfo=zone)
-    expected = f"{sunday - timedelta(days=days):%Y-%m-%d}"
-    assert parse_period(name, sunday.timestamp()) == parse_period(expected, NOW)
-
-
-@pytest.mark.parametrize("text", ["whenever", "2026-13", "24:61", "9999", "", "2026-02-30"])
+@pytest.mark.parametrize("text", ["whenever", "2026-11", "monday", "24:61", "", "2026-02-30", "9999-12-31"])
 def test_invalid_date_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid date .*: use 2026-11-01"):
         parse_period(text, NOW)
@@ -391,7 +383,9 @@ def test_invalid_date_is_an_error(text: str) -> None:
 
 
 def hits(home: CodexHome, text: str) -> list[Hit]:
-    return [hit for hit in search(home.rollouts(), text) if isinstance(hit, Hit)]
+    job = TextSearch(text, list(home.rollouts()))
+    assert len(list(job.steps())) >= len(job.hits)
+    return job.hits
 
 
 def found(home: CodexHome, text: str) -> list[tuple[str, int]]:
@@ -402,19 +396,18 @@ def found(home: CodexHome, text: str) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("name", [".jsonl", ".jsonl.zst"])
 def test_search_kinds_and_lines(tmp_path: Path, name: str) -> None:
     home = CodexHome(tmp_path)
-    path = write(home, META, ASKED, RAN, PRINTED, name=name)
+    write(home, META, ASKED, RAN, PRINTED, name=name)
     for text, expected in (
         ("LOGIN fix", [("prompt", 2)]),
         ("needle", [("command", 3), ("output", 4)]),
         ('"grep -r"', [("command", 3)]),
         ('"r grep"', []),
         ("GRÜßE needles", [("output", 4)]),
+        ('""', []),
         ("function_call", []),
         ("fix needle", []),
     ):
         assert found(home, text) == expected
-    job = TextSearch("needle", [path])
-    assert len(list(job.steps())) > len(job.hits) == 2
 
 
 def test_hit_marks_its_words(tmp_path: Path) -> None:
@@ -429,9 +422,9 @@ def test_unreadable_file_reports_a_problem(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, ASKED, name=".jsonl.zst")
     path.write_bytes(b"no zstd")
-    (step,) = search([path], "login")
-    assert isinstance(step, SearchProgress)
-    assert step.problem
+    job = TextSearch("login", [path])
+    list(job.steps())
+    assert job.problems == 1
 
 
 def test_line_longer_than_a_block_is_searched(tmp_path: Path) -> None:
@@ -469,7 +462,7 @@ def test_search_of_everything_written(tmp_path: Path) -> None:
             call_id="c",
             arguments=json.dumps({"cmd": f"echo {'z' * 9_000} tail_of_the_command"}),
         ),
-        event("user_message", message="Die Straße, e\ufb03cient, \u212aelvin, on two\nlines"),
+        event("user_message", message="Die Straße, on two\nlines"),
         event("agent_message", message="\u00fcber alles"),
     )
     for text, expected in (
@@ -480,30 +473,11 @@ def test_search_of_everything_written(tmp_path: Path) -> None:
         ("release notes of zstd", [("search", 5)]),
         ('"in the middle"', [("output", 6)]),
         ("tail_of_the_command", [("command", 7)]),
-        ("STRASSE", [("prompt", 8)]),
-        ("efficient", [("prompt", 8)]),
-        ("kelvin", [("prompt", 8)]),
+        ("straße", [("prompt", 8)]),
         ('"two lines"', [("prompt", 8)]),
         ("ÜBER", [("message", 9)]),
     ):
         assert found(home, text) == expected, text
-
-
-@pytest.mark.parametrize(
-    ("word", "letter"), [("ss", "ß"), ("fi", "\ufb01"), ("k", "\u212a"), ("s", "\u017f")]
-)
-def test_letters_that_fold_to_ascii_are_found_by_it(word: str, letter: str) -> None:
-    """Whether the JSON has the letter itself or its escape."""
-    for is_ascii in (True, False):
-        assert SearchTerms(word).may_match(json.dumps(f"ab {letter}", ensure_ascii=is_ascii).encode())
-    assert not SearchTerms("zzz").may_match("Grüße — …".encode())
-
-
-@pytest.mark.parametrize("text", ["straße", "STRASSE"])
-def test_marks_of_letters_that_fold_to_two(tmp_path: Path, text: str) -> None:
-    write(home := CodexHome(tmp_path), META, event("user_message", message="Die große Straße hier"))
-    (hit,) = (hit for hit in search(home.rollouts(), text) if isinstance(hit, Hit))
-    assert [hit.text[start:end] for start, end in hit.marks] == ["Straße"]
 
 
 def test_copied_reasoning_is_not_searched(tmp_path: Path) -> None:
@@ -536,7 +510,8 @@ def test_search_finds_every_text_of_the_recordings() -> None:
                     texts[kind] = (number, text)
         for kind, (number, text) in texts.items():
             words = [word for word in text.split() if '"' not in word][:6]
-            hits = [hit for hit in search([path], " ".join(words)) if isinstance(hit, Hit)]
-            assert number in {hit.line for hit in hits}, (path, kind, number, words)
+            job = TextSearch(" ".join(words), [path])
+            list(job.steps())
+            assert number in {hit.line for hit in job.hits}, (path, kind, number, words)
             checked += 1
     assert checked > 20

@@ -99,7 +99,6 @@ def test_it_needs_you_once_the_limit_is_reset() -> None:
         standing = judge_attention(
             assessment,
             is_held=True,
-            is_child=False,
             looked_at=NOW,
             acknowledgement=None,
             now=now,
