@@ -204,6 +204,14 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.assessment.fact or Fact(FactKind.UNCLEAR, self.assessment.why)
 
     @property
+    def context_share(self) -> float | None:
+        """Return how full its context is, by its file, else by its screen; None if not known."""
+        if self.tokens.context is not None and self.tokens.window:
+            return self.tokens.context / self.tokens.window
+        shown = self.on_screen
+        return shown.percent / 100 if shown is not None and shown.percent is not None else None
+
+    @property
     def mismatch(self) -> bool:
         """Return whether its sandbox differs from the configured one in more than what the user knows of."""
         if self.sandbox.verdict != "mismatch" or not self.known:

@@ -50,6 +50,7 @@ class SnapshotApp(BaseApp[None]):
         """Id of the selected worker."""
         self._feed = feed
         self._clock = clock
+        self._thresholds = options.thresholds
         self._by_id: dict[str, Worker] = {}
         self._wanted = options.select
         self._feed_error: str | None = None
@@ -130,7 +131,7 @@ class SnapshotApp(BaseApp[None]):
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
         self._view = view = View(
-            Look(self._clock.now(), self.glyphs),
+            Look(self._clock.now(), self.glyphs, self._thresholds),
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
