@@ -11,14 +11,6 @@ _FULL_FROM: Final = 0.8
 """Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
 
 
-def context_share(worker: Worker) -> float | None:
-    """Return how full the context of a worker is, by its file, else by its screen; None if not known."""
-    tokens, shown = worker.tokens, worker.on_screen
-    if tokens.context is not None and tokens.window:
-        return tokens.context / tokens.window
-    return shown.percent / 100 if shown is not None and shown.percent is not None else None
-
-
 def is_nearly_full(share: float | None) -> bool:
     """Return whether a context is so full that the CLI will soon compact it."""
     return share is not None and share >= _FULL_FROM
