@@ -15,7 +15,6 @@ from agentdash.cli.options import (
     CODEX_HOME_OPTION,
     JOURNAL_OPTION,
     SPEEDS,
-    Span,
     config_of,
     not_empty,
     options,
@@ -29,21 +28,6 @@ from agentdash.tui import start_up
 
 if TYPE_CHECKING:
     from agentdash.cli.family import Playable
-
-
-# generic since click 8.3 only
-class _Replacement(click.ParamType):  # type: ignore[type-arg]
-    """A text and what it is replaced by: `OLD=NEW`."""
-
-    name = "replacement"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        old, equals, new = str(value).partition("=")
-        if not equals or not old.strip().strip("/~"):
-            self.fail(f"{value!r} is not OLD=NEW: a path or words, and what they become", param, ctx)
-        return old, new
 
 
 @click.command()
@@ -60,15 +44,6 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Factor of real time, from 0.25 to 64.",
 )
 @click.option(
-    "-i",
-    "--idle",
-    type=Span(),
-    default=MAX_GAP_S,
-    show_default=True,
-    metavar="TIME",
-    help="Shorten pauses to this: seconds, or 2m.",
-)
-@click.option(
     "--export",
     "exported",
     type=PATH,
@@ -76,23 +51,9 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Write a report: .html or .md.",
 )
 @click.option(
-    "--talk",
-    is_flag=True,
-    help="Export the conversation: prompts and answers, with commands and outputs folded; so does a FILE "
-    "named talk.html or talk.md.",
-)
-@click.option(
     "--redact",
     is_flag=True,
     help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
-)
-@click.option(
-    "--replace",
-    "replacements",
-    multiple=True,
-    type=_Replacement(),
-    metavar="OLD=NEW",
-    help="Replace a path, or words, everywhere in the export. May be repeated.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @JOURNAL_OPTION
@@ -100,11 +61,8 @@ def replay(
     target: str | None,
     at: str | None,
     speed: str,
-    idle: float,
     exported: Path | None,
-    talk: bool,
     redact: bool,
-    replacements: tuple[tuple[str, str], ...],
     force: bool,
     journal: Path | None,
     **given: Any,
@@ -117,7 +75,6 @@ def replay(
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
-    agentdash replay session.jsonl --export x.md --redact --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
     if exported is not None:
@@ -128,20 +85,10 @@ def replay(
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
         with without_stdin([target]) as (file,):
-            return export(
-                file,
-                config,
-                exported,
-                redact=redact,
-                force=force,
-                journal=journal,
-                talk=talk,
-                replacements=replacements,
-            )
-    for option, is_given in (("--talk", talk), ("--redact", redact), ("--replace", replacements)):
-        if is_given:
-            raise click.UsageError(f"{option} needs --export FILE")
-    play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
+            return export(file, config, exported, redact=redact, force=force, journal=journal)
+    if redact:
+        raise click.UsageError("--redact needs --export FILE")
+    play_from = partial(_play, config=config, speed=SPEEDS[speed], journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,):
             if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
@@ -200,7 +147,6 @@ def _play(
     config: Config,
     *,
     speed: float,
-    gap: float,
     journal: Path | None,
     at: str | float | None = None,
 ) -> None:
@@ -209,7 +155,6 @@ def _play(
     Args:
         target: a thread id or its prefix, or the path of a rollout file.
         speed: factor of real time.
-        gap: longest pause between two steps, in seconds of the session.
         journal: directory of recordings; None: the default one.
         at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
 
@@ -225,7 +170,7 @@ def _play(
     family, recorded = _family(target, config, journal)
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=gap, speed=speed, open_extra=recorded)
+    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, open_extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"

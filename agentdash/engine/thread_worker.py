@@ -13,9 +13,9 @@ from msgspec.structs import asdict, replace
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
 from agentdash.engine.judge.findings.verdict import judge_sandbox
-from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.engine.judge.usage_limits import limited_until
 from agentdash.model.chat import Chat
 from agentdash.model.denials import PathFacts
 from agentdash.model.events import ScreenRead, SessionSeen
@@ -44,7 +44,7 @@ _MAX_ARGV_CHARS: Final = 200
 """Characters of a command line in a link."""
 FIELDS_OF_TALK: Final = frozenset(
     (
-        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "activity", "tokens"),
+        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "tokens"),
         *("turn", "turns", "children", "lines", "file", "skipped"),
     )
 )
@@ -58,7 +58,6 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     platform: str | None
     parent_policy: ParentPolicy | None
-    predictor: DenialPredictor | None
     places: PathFacts
     requests: tuple[Requested, ...]
     awaits_request: bool
@@ -127,7 +126,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         cwd=thread.cwd,
         started=thread.created_at,
         tokens=thread.tokens,
-        activity=thread.activity,
+        limited_until=limited_until(thread, assessment),
         last_activity=_last_activity(thread),
         line=_activity_line(thread, assessment),
         links=tuple(_thread_links(inputs)),
@@ -261,7 +260,6 @@ def pane_worker(
         pids=tuple(process.pid for process in below),
         cwd=main.cwd if main else None,
         started=occupant.key.started,
-        activity=pane.activity,
         last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
         line=chat.tool or assessment.why,
         links=tuple(_pane_links(occupant, by, session)),

@@ -13,7 +13,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -61,9 +60,7 @@ class FoundLogs(NamedTuple):
     """Directories that cannot be listed."""
 
 
-def find_logs(
-    home: CodexHome, claude: ClaudeHome, targets: Iterable[str], *, are_paths: bool = True
-) -> FoundLogs:
+def find_logs(home: CodexHome, claude: ClaudeHome, targets: Iterable[str]) -> FoundLogs:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all
     rollouts of Codex and transcripts of Claude Code.
 
@@ -71,7 +68,6 @@ def find_logs(
         home: of Codex.
         claude: the configuration directory of Claude Code.
         targets: as the user wrote them.
-        are_paths: whether a target may be a path; else it is never taken for one.
 
     Raises:
         LookupError: a target matches nothing, and could be looked for everywhere; the message names it.
@@ -80,10 +76,9 @@ def find_logs(
     wanted = list(targets)
     found = [] if wanted else [*home.rollouts(errors.append), *claude.transcripts(errors.append)]
     for target in wanted:
-        matches = _at_path(Path(target), errors.append) if are_paths else []
-        matches = matches or _of_thread(home, claude, target, errors.append)
+        matches = _at_path(Path(target), errors.append) or _of_thread(home, claude, target, errors.append)
         if not matches and not errors:
-            kinds = "a rollout, a directory with rollouts, or a thread" if are_paths else "a thread"
+            kinds = "a rollout, a directory with rollouts, or a thread"
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
         found += matches
     problems = {report.path: report for report in map(unreadable, errors)}
@@ -238,13 +233,11 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
 
     gc.freeze()  # what exists already is not looked through in each process
     try:
-        workers = ProcessPoolExecutor(processors)
+        workers = ProcessPoolExecutor(processors, initializer=_leave_interrupts)
     except OSError:  # such as without a writable `/dev/shm`
         return
     try:
-        with _blocked_interrupt():  # the workers inherit it: ctrl-c interrupts this process alone
-            reads = workers.map(_read_wanted, wanted, chunksize=4)
-        yield from reads
+        yield from workers.map(_read_wanted, wanted, chunksize=4)
     except BrokenProcessPool:  # as by the kernel, when memory is short
         return
     finally:
@@ -252,13 +245,9 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
         workers.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _blocked_interrupt() -> Iterator[None]:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+def _leave_interrupts() -> None:
+    """Leave ctrl-c to the main process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _kill_worker_processes() -> None:

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
-from agentdash.report.check import CheckReport, DenialsReport
-from agentdash.report.check_results import BaselineReport
+from agentdash.report.check import CheckReport
 from agentdash.report.doctor import DoctorReport
-from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.explain import ExplainReport
+from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.since import SinceReport
@@ -28,14 +28,12 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
-    BaselineReport,
-    DenialsReport,
     WorkerPathsReport,
     PreflightReport,
     SessionsReport,
     SinceReport,
-    ScreenReport,
     DoctorReport,
+    NoticeReport,
 )
 
 

@@ -34,7 +34,7 @@ def entry(
         thread,
         HOME.sessions / "2026/03/11" / f"rollout-2026-03-11T10-{number:02d}-00-{thread}.jsonl",
         sample_fleet.NOW - number * HOUR,
-        depth="read",
+        is_read=True,
         size=412_000,
         title=title,
         cwd="/home/dev/shop/services/checkout-api",
@@ -51,7 +51,7 @@ def entry(
 
 PARENT = entry(3, "Ship the checkout", took=2_400.0)
 PAST = (
-    entry(1, "Fix the flaky login test", why="its turn is complete"),
+    entry(1, "Fix the flaky login test", why="finished"),
     entry(
         2,
         "Upgrade the payment client",
@@ -66,7 +66,7 @@ PAST = (
         verdict="mismatch",
         findings=("stale-network-flag",),
         parent=PARENT.id,
-        why="its turn is complete",
+        why="finished",
     ),
     entry(5, "Pasteur", State.EXITED, "mismatch", findings=("network-cut",), parent=PARENT.id),
     PARENT,
@@ -87,7 +87,7 @@ PAST = (
     ),
     entry(9, "", None, None, problem="no rollout: it has no header"),
     entry(10, "guardian", None, None, helper=True),
-    entry(11, "Read the big log", depth="skimmed", size=612_000_000, took=90_000.0),
+    entry(11, "Read the big log", size=612_000_000, took=90_000.0),
     entry(12, "", None, None, problem="Permission denied", archived=True),
     *(entry(13 + n, f"Nightly run {n}", took=400.0, version=f"0.{150 - n}.0") for n in range(60)),
 )

@@ -9,7 +9,6 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import ScreenUsage
-from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Got, Sandbox
@@ -42,8 +41,8 @@ def test_lines_fit_into_the_panel(cells):
     assert SNAPSHOT.workers
     for worker in SNAPSHOT.workers:
         parts = (
-            overview(worker, cells, LOOK),
-            overview(worker, cells, LOOK, is_brief=True),
+            overview(worker, cells, LOOK, 50),
+            overview(worker, cells, LOOK, 8),
             [heading(worker, "main", cells, LOOK)],
             evidence_tab(worker, cells, LOOK),
             [tab_bar(tab, cells, LOOK, worker.name) for tab in TABS],
@@ -84,7 +83,7 @@ def test_prompt_is_quoted_with_its_command_whole():
     for part in ("Would you like to run the following command?", "$ curl -m 3 http://example.com", "2. No"):
         assert any(line.startswith("▏") and part in line for line in shown.splitlines())
     assert "No tmux pane is linked" in text(summary(BY_NAME["Pasteur the Younger"], 60, LOOK))
-    assert "! below it: waiting-approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
+    assert "! below it: waiting approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
 
 
 @WIDTHS
@@ -238,13 +237,6 @@ def test_findings_have_both_sides_and_the_remedy_whole(cells):
         remedy.once,
     ):
         assert "".join(part.split()) in shown
-
-
-def test_predicted_denials_of_worker_clis():
-    path = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("policy"), needed=True)
-    worker = with_sandbox(BY_NAME["main"], predicted_denials=(PredictedDenials("opencode", (path,)),))
-    shown = text(evidence_tab(worker, 100, LOOK))
-    assert "opencode  /home/dev/.local/share/opencode (sessions, needed)" in shown
 
 
 def test_repository_in_few_cells_and_in_words():

@@ -24,7 +24,6 @@ from agentdash.store.attention import AttentionFile, AttentionSource
 
 NOW = 1_773_260_000.0
 HOUR = 3_600.0
-RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 ASKS = Fact(FactKind.ASK, "asks", "Which one?")
 
 
@@ -40,17 +39,10 @@ def group(
     return judge_attention(
         Assessment(state=state, since=since, why="", fact=fact),
         is_held=held,
-        is_child=False,
         looked_at=looked,
         acknowledgement=acknowledged,
         now=NOW,
     ).group
-
-
-@pytest.mark.parametrize("state", NEEDS_YOU)
-def test_a_held_worker_needs_you_however_long_it_waits(state: State) -> None:
-    assert group(state, since=NOW - 100 * HOUR) is Group.NEEDS_YOU
-    assert group(state, since=NOW - 100 * HOUR, looked=NOW - HOUR) is Group.NEEDS_YOU
 
 
 @pytest.mark.parametrize("state", NEEDS_YOU)
@@ -63,27 +55,6 @@ def test_a_session_that_nothing_holds_needs_you_if_it_ended_since_the_last_look(
     assert group(state, held=False, since=NOW - 2 * HOUR) is Group.PAST
 
 
-def test_one_that_ended_in_the_middle_of_a_turn_needs_you_and_one_that_quit_does_not() -> None:
-    crashed = Fact(FactKind.CRASHED, "ended in the middle of", "make nightly")
-    assert group(State.EXITED, held=False, fact=crashed) is Group.NEEDS_YOU
-    assert group(State.EXITED, held=False, fact=Fact(FactKind.QUIT, "ended")) is Group.DONE
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        (State.RUNNING, Group.RUNNING),
-        (State.COMPLETED, Group.DONE),
-        (State.INTERRUPTED, Group.DONE),
-        (State.UNKNOWN, Group.UNCLEAR),
-        (State.UNREACHABLE, Group.UNCLEAR),
-    ],
-)
-def test_other_states_have_their_group(state: State, expected: Group) -> None:
-    assert group(state) is expected
-    assert group(state, held=False, since=NOW - 9 * HOUR, looked=NOW - HOUR) is Group.PAST
-
-
 def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
     done = Acknowledgement("a", State.WAITING_INPUT, NOW - 30, fact_digest(ASKS))
     assert group(State.WAITING_INPUT, acknowledged=done) is Group.DONE
@@ -92,25 +63,6 @@ def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
     assert group(State.WAITING_INPUT, since=NOW - 10, acknowledged=done) is Group.NEEDS_YOU
     other = Fact(FactKind.ASK, "asks", "Which other one?")
     assert group(State.WAITING_INPUT, acknowledged=done, fact=other) is Group.NEEDS_YOU
-
-
-def test_new_is_what_has_come_to_rest_since_the_last_look() -> None:
-    def is_new(state: State, since: float, *, is_child: bool = False) -> bool:
-        return judge_attention(
-            Assessment(state, since, ""),
-            is_held=True,
-            is_child=is_child,
-            looked_at=NOW - 60,
-            acknowledgement=None,
-            now=NOW,
-        ).is_new
-
-    assert is_new(State.COMPLETED, NOW - 30)
-    assert is_new(State.WAITING_APPROVAL, NOW - 30)
-    assert not is_new(State.COMPLETED, NOW - 90)
-    assert not is_new(State.RUNNING, NOW - 30)
-    assert is_new(State.WAITING_APPROVAL, NOW - 30, is_child=True)
-    assert not is_new(State.COMPLETED, NOW - 30, is_child=True)
 
 
 # ---------------------------------------------------------------- whole fleets
@@ -135,13 +87,6 @@ def dead(number: int, at: float) -> Sequence[e.Event]:
             end = e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", error="quota")
             return [*begin, end]
     return [*begin, e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", message="done")]
-
-
-def test_of_300_dead_sessions_none_needs_you() -> None:
-    events = [event for number in range(300) for event in dead(number, NOW - 100 * HOUR)]
-    fleet = reduce(Fleet(), [*events, e.ProcessesCounted(at=NOW)])
-    counts = build_snapshot(fleet, NOW).counts()
-    assert (counts["past"], counts["needs-you"], counts["new"], counts["mismatch"]) == (300, 0, 0, 0)
 
 
 def test_a_crash_is_shown_at_once_and_past_an_hour_later_without_any_look() -> None:

@@ -26,12 +26,12 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
 from agentdash.replay.library.entry import group_families
 from agentdash.replay.library.library import Library
-from agentdash.replay.library.search import Hit, search
+from agentdash.replay.library.search import TextSearch
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit, find_logs
+from agentdash.report.exports import build_report
 from agentdash.report.sessions import read_sessions
-from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import DATA, files
 
 VERSIONS = sorted(path.name for path in (DATA / "claude").iterdir() if path.is_dir())
@@ -114,9 +114,7 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
         player.index.read()
         player.seek(1)
         snapshot = build_snapshot(player.read().fleet, clock.now())
-        report = build_report(
-            family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None
-        )
+        report = build_report(family.thread, family_stream(family), ended=True)
         shown = {worker.id: reading(worker) for worker in snapshot.workers}
         assert shown == {each.id: reading(each) for each in report.workers}
         assert shown == {thread: checked[thread] for thread in shown}
@@ -152,9 +150,10 @@ def test_sessions_of_both_newest_first(tmp_path: Path) -> None:
 
 def test_search_of_transcripts(tmp_path: Path) -> None:
     home = claude_home(tmp_path, VERSIONS[-1])
-    hits = [hit for hit in search(home.transcripts(), '"do your part"') if isinstance(hit, Hit)]
-    assert {hit.what for hit in hits} >= {"prompt"}
-    assert all("do your part" in hit.text for hit in hits)
+    job = TextSearch('"do your part"', list(home.transcripts()))
+    list(job.steps())
+    assert {hit.what for hit in job.hits} >= {"prompt"}
+    assert all("do your part" in hit.text for hit in job.hits)
 
 
 def test_check_audits_what_sessions_lists(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.reader import consistent_hypotheses
@@ -39,9 +38,7 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ("env", BOTH, HOME),
         ("env | sort", BOTH, HOME),
         ("/usr/bin/env | grep CODEX", FLAGS, ""),
-        ("timeout 10 env | grep CODEX", FLAGS, ""),
         ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
-        ("env -0 | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
         ("env | grep CODEX | head -20", FLAGS, None),
         ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
         (
@@ -49,41 +46,12 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
             f'declare -x PATH="/bin"\ndeclare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n',
             'declare -x PATH="/bin"\n',
         ),
-        ("cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
         (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
         (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
         (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),
         (f"sh -c 'printenv {NET}; printenv {SB}'", "1\nseatbelt\n", None),
         (f"printenv {NET} {SB}", "1\nseatbelt\n", None),
-        (
-            f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done',
-            f"{NET}=1\n{SB}=seatbelt\n",
-            f"{NET}=\n{SB}=\n",
-        ),
         (f"cat <<EOF\nnet=${NET}\nsb=${SB}\nEOF\n", "net=1\nsb=seatbelt\n", "net=\nsb=\n"),
-        (f'jq -n env | grep -c . ; echo "n=${NET} s=${SB}"', "30\nn=1 s=seatbelt\n", "28\nn= s=\n"),
-        (f'awk \'BEGIN{{print ENVIRON["{NET}"], ENVIRON["{SB}"]}}\'', "1 seatbelt\n", None),
-        (
-            f"node -p 'process.env.{NET}'; node -p 'process.env.{SB}'",
-            "1\nseatbelt\n",
-            "undefined\nundefined\n",
-        ),
-        (
-            f"python3 -c \"import os; print(os.environ.get('{NET}'), os.environ.get('{SB}'))\"",
-            "1 seatbelt\n",
-            "None None\n",
-        ),
-        ("env > a.txt && grep CODEX a.txt && rm a.txt", FLAGS, None),
-        (
-            "python3 -c 'import os; [print(k, v) for k, v in os.environ.items() if \"CODEX\" in k]'",
-            f"{NET} 1\n{SB} seatbelt\n",
-            "",
-        ),
-        (
-            "python3 -c 'import os, json; print(json.dumps(dict(os.environ)))'",
-            f'{{"{NET}": "1", "{SB}": "seatbelt"}}\n',
-            '{"PATH": "/bin"}\n',
-        ),
         (
             f'if [ -n "${NET}" ]; then echo "n ${NET}"; else echo no; fi\n'
             f'test -z "${SB}" && echo none || echo "s ${SB}"',
@@ -131,23 +99,16 @@ def test_what_is_read(script: str, when_set: str | None, when_clean: str | None)
         ("env | grep -c CODEX", "10\n", 0),
         ("env | rg CODEX", "bash: line 1: rg: command not found\n", 127),
         ("env | rg CODEX 2>/dev/null || true", "", 0),
-        ("env | wc -l", "31\n", 0),
         ("env | grep -v CODEX", HOME, 0),
-        ("env | head -3", HOME, 0),
         ("env | grep CODEX | head -1", "CODEX_HOME=/x\n", 0),
         ("env | sed 's/=.*//' | grep CODEX", f"CODEX_HOME\n{NET}\n", 0),
-        ("env > /dev/null && echo yes", "yes\n", 0),
-        ("env | awk -F= '{print $1}'", "HOME\nPATH\n", 0),
-        ("env | grep -l CODEX", "(standard input)\n", 0),
         ("env", "bash: env: command not found\n", 127),
         ("env", "HOME=/home/dev\n… 12 tokens truncated …\nPATH=/bin\n", 0),
         ("false && env | grep CODEX", "", 1),
         ("env -i env | grep CODEX", "", 1),
         ("sleep 9 & env | grep CODEX &", "", 0),
         ("env() { :; }; env | grep CODEX", "", 1),
-        ("tr '\\0' '\\n' < /proc/self/environ | grep CODEX", "", 1),
         (f"unset {NET} {SB}; env | grep CODEX", "", 1),
-        ("ssh host env | grep CODEX", "", 1),
     ],
 )
 def test_absence_needs_a_whole_dump(script: str, output: str, exit_code: int) -> None:
@@ -160,14 +121,11 @@ def test_absence_needs_a_whole_dump(script: str, output: str, exit_code: int) ->
 @pytest.mark.parametrize(
     ("script", "output"),
     [
-        (
-            f"node -e 'console.log(JSON.stringify({{a: process.env.{NET} && 1, b: 2}}))'",
-            "{}\n",
-        ),
-        (f"node -e 'console.log(!!process.env.{NET})'", "true\n"),
-        (f"python3 -c \"import os; print(os.environ.get('{SB}') == 'seatbelt')\"", "False\n"),
-        (f"python3 -c \"import os; print('{NET}' in os.environ)\"", "True\n"),
-        (f"python3 -c \"import os; print(os.environ.get('{NET}', '1'))\"", "1\n"),
+        (f"node -e 'console.log(process.env.{SB})'", "seatbelt\n"),
+        (f"python3 -c \"import os; print(os.environ.get('{NET}'))\"", "1\n"),
+        (f"f() {{ echo $1; }}; f ${SB}", "seatbelt\n"),
+        ("env > a.txt && cat a.txt", FLAGS),
+        ("tr '\\0' '\\n' < /proc/self/environ", BOTH),
         (f'echo "sb=${{{SB}:+seatbelt}}"', "sb=seatbelt\n"),
         (f'echo "${{{SB}:0:6}}"', "seatbe\n"),
         ("env | sed 's/=.*/=<redacted>/' | grep CODEX", f"{NET}=<redacted>\n{SB}=<redacted>\n"),
@@ -178,31 +136,17 @@ def test_absence_needs_a_whole_dump(script: str, output: str, exit_code: int) ->
         (f'echo "n=${NET}"', "n=true\n"),
     ],
 )
-def test_derived_values_are_not_shown(script: str, output: str) -> None:
+def test_what_is_not_followed_shows_nothing(script: str, output: str) -> None:
     assert read(script, output, 0) == NOTHING
 
 
 @pytest.mark.parametrize(
     ("script", "output", "expected"),
     [
-        (
-            f"node -e 'console.log(JSON.stringify({{net: process.env.{NET}, sb: process.env.{SB}}}))'",
-            "{}\n",
-            CLEAN,
-        ),
-        (
-            f"node -e 'console.log(JSON.stringify({{net: process.env.{NET}, sb: process.env.{SB}}}))'",
-            '{"net":"1","sb":"seatbelt"}\n',
-            SET,
-        ),
-        (f"python3 -c \"import os; print(os.environ.get('{SB}') or 'not-set')\"", "not-set\n", (None, UNSET)),
-        (f"python3 -c \"import os; print(os.environ.get('{SB}') or '(none)')\"", "(none)\n", (None, UNSET)),
         (f'echo "sb: ${{{SB}:-not set}}"', "sb: not set\n", (None, UNSET)),
         (f'echo "${{{SB}-unset}}"', "unset\n", (None, UNSET)),
         (f"printenv {NET}", "", (UNSET, None)),
         (f"printenv {NET}", "1\n", ("1", None)),
-        (f"node -e 'console.log(process.env.{SB})'", "undefined\n", (None, UNSET)),
-        (f'node -p \'process.env.{NET} === "1" ? "off" : "on"\'', "on\n", NOTHING),
         ("env | grep CODEX_SANDBOX_NET", "", (UNSET, None)),
         (f'test -z "${NET}" && echo empty || echo there', "empty\n", (UNSET, None)),
     ],
@@ -218,30 +162,17 @@ def test_bare_values_and_defaults(script: str, output: str, expected: Expected) 
     ("script", "output"),
     [
         ("cat .env", FLAGS),
-        ("cat env.sample; env | wc -l", f"{FLAGS}31\n"),
-        ("ps eww -p 1 | tr ' ' '\\n'; env | wc -l", f"{FLAGS}31\n"),
         ("claude -p 'run env'; env | wc -l", f"{FLAGS}31\n"),
-        ("gemini -p env", FLAGS),
-        ("jq -r .output rollout-abc.jsonl", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
         ("./probe.sh", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
-        ("make env", FLAGS),
         ("grep -rh CODEX_SANDBOX src", FLAGS),
         ("ssh host env", BOTH),
-        ("sudo env", BOTH),
-        ("kubectl exec pod -- env", BOTH),
-        ("tr '\\0' '\\n' < /proc/1/environ", BOTH),
         (f"{SB}=seatbelt {NET}=1 env", BOTH),
         (f"export {SB}=seatbelt {NET}=1; env", BOTH),
         ("set -a; . ./.env; set +a; env | grep CODEX", FLAGS),
         ("export $(cat .env | xargs); env | grep CODEX", FLAGS),
-        ("env $(cat .env) printenv | grep CODEX", FLAGS),
         (f'for {SB} in seatbelt; do echo "s=${SB}"; done', "s=seatbelt\n"),
         (f"echo seatbelt | read {SB}; echo s=${SB}", "s=seatbelt\n"),
         ("(cat .env; env) | sort | grep CODEX", FLAGS),
-        (
-            f"python3 -c \"import os; os.environ['{SB}'] = 'seatbelt'; print(os.environ.get('{SB}'))\"",
-            "seatbelt\n",
-        ),
         (f'echo "n=${NET}"; echo "n=${SB}"; cat .env', "n=\nn=\nn=1\n"),
         ("env > f; cp .env f; grep CODEX f", FLAGS),
         ("", FLAGS),
@@ -301,55 +232,6 @@ def test_the_quote_is_the_line_that_shows_it(script: str, output: str, quote: st
     assert read_flags(script, output).quote == quote
 
 
-# ---------------------------------------------------------------- the own process's status
-
-STATUS = "Name:\tcat\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
-
-
-@pytest.mark.parametrize(
-    ("script", "output", "seccomp", "privileges", "sandboxed"),
-    [
-        ("cat /proc/self/status", STATUS, 2, True, None),
-        ("cat /proc/self/status | grep Seccomp", "Seccomp:\t2\n", 2, None, None),
-        ("grep -E 'Seccomp|NoNewPrivs' /proc/$$/status", "NoNewPrivs:\t0\nSeccomp:\t0\n", 0, False, False),
-        ("grep Seccomp: /proc/self/status; env", "Seccomp:\t2\nPATH=/bin\n", 2, None, None),
-        ("cat notes.txt", STATUS, None, None, None),
-        ("cat /proc/1/status", STATUS, None, None, None),
-        ("cat /proc/1/status; grep Pid /proc/self/status", STATUS, None, None, None),
-        ("cat notes.txt # /proc/self/status", STATUS, None, None, None),
-        ("echo 'cat /proc/self/status'", STATUS, None, None, None),
-        ("docker run x cat /proc/self/status", STATUS, None, None, None),
-        ("cat notes.txt; cat /proc/self/status >/dev/null", STATUS, None, None, None),
-        ("cat /proc/self/status", "Seccomp: much\n", None, None, None),
-        ("head -n 60 /proc/self/status", STATUS, 2, True, None),
-        ("head -60 /proc/$$/status", STATUS, 2, True, None),
-        ("head -c 99 /proc/self/status; head notes.txt", STATUS, None, None, None),
-        ("head /proc/self/status notes.txt", STATUS, None, None, None),
-        ("head -n 60 /proc/self/status | tail -3", STATUS, None, None, None),
-        ("ls /tmp; cat /proc/self/status", STATUS, 2, True, None),
-        ("env; cat /proc/self/status", STATUS, 2, True, None),
-        ("env cat /proc/self/status", STATUS, 2, True, None),
-        ("env | sort; cat /proc/self/status", STATUS, None, None, None),
-        ("curl -s file:///proc/1/status; grep Uid /proc/self/status", STATUS, None, None, None),
-        (
-            "x=$(ssh build cat /proc/self/status); echo $x; grep Uid /proc/self/status",
-            STATUS,
-            None,
-            None,
-            None,
-        ),
-        ("ssh build cat /proc/self/status", STATUS, None, None, None),
-        ("getent passwd; date; id; cat /proc/self/status", STATUS, 2, True, None),
-        ("git log; cat /proc/self/status", STATUS, None, None, None),
-    ],
-)
-def test_own_process_status(
-    script: str, output: str, seccomp: int | None, privileges: bool | None, sandboxed: bool | None
-) -> None:
-    found = restraints(script, output)
-    assert (found.seccomp, found.no_new_privs, found.sandboxed) == (seccomp, privileges, sandboxed)
-
-
 # ---------------------------------------------------------------- bounds
 
 LONG = "a" * 10_000
@@ -362,19 +244,14 @@ LONG = "a" * 10_000
         ("env | grep -E 'a.*b'", f"{LONG}\n"),
         (f"echo {LONG} | grep 'a.*b'; echo $CODEX_SANDBOX", f"{LONG}\n"),
         (f"env | tee {'a' * 60} -x", HOME),
-        (f"node -e '{' ' * 50_000}console.log(process.env.CODEX_SANDBOX)'", "1\n"),
-        (f"python3 -c 'import os; print({'(' * 5_000}{')' * 5_000})'", "1\n"),
-        (f"python3 -c 'import os; print({'(' * 1_500}os.getenv(1){')' * 1_500})'", "1\n"),
-        ('python3 -c \'import os; print("\\d", os.getenv("CODEX_SANDBOX"))\'', "1\n"),
         ("cat x; echo $CODEX_SANDBOX$CODEX_SANDBOX; cat y", "a " * 30_000),
         ("cat x; " + "printf %s%s $CODEX_SANDBOX $CODEX_SANDBOX_NETWORK_DISABLED; " * 30, "q\n" * 30_000),
         (f"for a in {LONG[:99]!r} " + "x " * 29 + "; do for b in {1..9}; do env; done; done", HOME),
-        ("f() { f; f; env; }; f", HOME),
         ("uname || " * 200 + "env", HOME),
         ("env", "sh:" * 20_000 + " error\n"),
         ("env\n" * 2_000, HOME),
     ],
-    ids=range(14),
+    ids=range(9),
 )
 def test_what_takes_too_long_is_not_read(script: str, output: str) -> None:
     assert not read_flags(script, output, exit_code=0)

@@ -67,7 +67,7 @@ def test_same_ids_on_several_hosts_do_not_mix(config: Path, home: Path) -> None:
         f"gpu2:{THREAD}": "gpu2",
     }
     own = workers.pop(THREAD)
-    placed = ("id", "host", "needs_you", "group", "is_new")
+    placed = ("id", "host", "needs_you", "group")
     for worker in workers.values():
         assert {name: value for name, value in worker.items() if name not in placed} == {
             name: value for name, value in own.items() if name not in placed

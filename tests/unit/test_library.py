@@ -18,13 +18,13 @@ import pytest
 import zstandard
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.codex.rollout.texts import line_texts
+from agentdash.agents.log_texts import line_texts
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.entry import Entry, group_families
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query, parse_period
-from agentdash.replay.library.search import Hit, SearchProgress, SearchTerms, TextSearch, search
+from agentdash.replay.library.search import Hit, TextSearch
 from agentdash.report.audit import audit
 from tests.unit.rollout_files import (
     BORN,
@@ -104,7 +104,7 @@ def test_entry_equals_check(tmp_path: Path, version: str) -> None:
             expected[thread].verdict,
             expected[thread].cli_version,
         )
-        assert entry.depth == "read"
+        assert entry.is_read
         assert set(entry.findings) == {f.kind for f in expected[thread].findings}
 
 
@@ -114,7 +114,7 @@ def test_listing_opens_no_file(tmp_path: Path) -> None:
         path.chmod(0)
     entries = list(library_of(home).entries())
     assert [e.begun for e in entries] == sorted((e.begun for e in entries), reverse=True)
-    assert {e.depth for e in entries} == {"listed"}
+    assert not any(e.is_read for e in entries)
 
 
 def test_wanted_entries_are_read_first(tmp_path: Path) -> None:
@@ -229,35 +229,6 @@ def drifted_children(folder: Path) -> list[Path]:
     return drifted
 
 
-def test_tokens_of_a_large_session_are_counted_whole(tmp_path: Path) -> None:
-    def counted(total: int, last: int) -> bytes:
-        usages = {"total_token_usage": total, "last_token_usage": last}
-        return event(
-            "token_count",
-            info={
-                name: {"input_tokens": n, "output_tokens": 0, "total_tokens": n} for name, n in usages.items()
-            },
-        )
-
-    padding = event("agent_message", message="x" * 50_000)
-    home = CodexHome(tmp_path)
-    write(
-        home,
-        META,
-        line("turn_context", {"model": "gpt-5"}),
-        counted(1_000, 1_000),
-        *[padding] * 50,
-        counted(3_000, 2_000),
-        line("turn_context", {"model": "gpt-5.5"}),
-        *[padding] * 50,
-        counted(10_000, 7_000),
-    )
-    (entry,) = filled(library_of(home))
-    assert entry.depth == "skimmed"
-    assert entry.tokens == 10_000
-    assert {each.model: each.usage.total for each in entry.by_model} == {"gpt-5": 3_000, "gpt-5.5": 7_000}
-
-
 def test_changed_file_is_read_again(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, event("task_started", turn_id="t"), ASKED)
@@ -310,7 +281,6 @@ ENTRY = Entry(
         ("dir:web", False),
         ("version:0.16 model:mini finding:stale is:archived", True),
         ("since:2026-11-20 until:2026-11-20", True),
-        ("since:2026-11 until:2026", True),
         ("since:2026-11-20t11:59", True),
         ("since:2026-11-21", False),
         ("until:2026-11-19", False),
@@ -374,14 +344,7 @@ def test_days_end_where_the_next_begins(zone: ZoneInfo) -> None:
         assert parse_period(f"{local + timedelta(days=1):%Y-%m-%d}", NOW)[0] == end
 
 
-@pytest.mark.parametrize(("name", "days"), [("sunday", 0), ("sat", 1), ("monday", 6), ("today", 0)])
-def test_weekday_is_the_latest_one(zone: ZoneInfo, name: str, days: int) -> None:
-    sunday = datetime(2026, 11, 22, 9, tzinfo=zone)
-    expected = f"{sunday - timedelta(days=days):%Y-%m-%d}"
-    assert parse_period(name, sunday.timestamp()) == parse_period(expected, NOW)
-
-
-@pytest.mark.parametrize("text", ["whenever", "2026-13", "24:61", "9999", "", "2026-02-30"])
+@pytest.mark.parametrize("text", ["whenever", "2026-11", "monday", "24:61", "", "2026-02-30", "9999-12-31"])
 def test_invalid_date_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid date .*: use 2026-11-01"):
         parse_period(text, NOW)
@@ -391,7 +354,9 @@ def test_invalid_date_is_an_error(text: str) -> None:
 
 
 def hits(home: CodexHome, text: str) -> list[Hit]:
-    return [hit for hit in search(home.rollouts(), text) if isinstance(hit, Hit)]
+    job = TextSearch(text, list(home.rollouts()))
+    assert len(list(job.steps())) >= len(job.hits)
+    return job.hits
 
 
 def found(home: CodexHome, text: str) -> list[tuple[str, int]]:
@@ -402,19 +367,18 @@ def found(home: CodexHome, text: str) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("name", [".jsonl", ".jsonl.zst"])
 def test_search_kinds_and_lines(tmp_path: Path, name: str) -> None:
     home = CodexHome(tmp_path)
-    path = write(home, META, ASKED, RAN, PRINTED, name=name)
+    write(home, META, ASKED, RAN, PRINTED, name=name)
     for text, expected in (
         ("LOGIN fix", [("prompt", 2)]),
         ("needle", [("command", 3), ("output", 4)]),
         ('"grep -r"', [("command", 3)]),
         ('"r grep"', []),
         ("GRÜßE needles", [("output", 4)]),
+        ('""', []),
         ("function_call", []),
         ("fix needle", []),
     ):
         assert found(home, text) == expected
-    job = TextSearch("needle", [path])
-    assert len(list(job.steps())) > len(job.hits) == 2
 
 
 def test_hit_marks_its_words(tmp_path: Path) -> None:
@@ -429,9 +393,9 @@ def test_unreadable_file_reports_a_problem(tmp_path: Path) -> None:
     home = CodexHome(tmp_path)
     path = write(home, META, ASKED, name=".jsonl.zst")
     path.write_bytes(b"no zstd")
-    (step,) = search([path], "login")
-    assert isinstance(step, SearchProgress)
-    assert step.problem
+    job = TextSearch("login", [path])
+    list(job.steps())
+    assert job.problems == 1
 
 
 def test_line_longer_than_a_block_is_searched(tmp_path: Path) -> None:
@@ -469,7 +433,7 @@ def test_search_of_everything_written(tmp_path: Path) -> None:
             call_id="c",
             arguments=json.dumps({"cmd": f"echo {'z' * 9_000} tail_of_the_command"}),
         ),
-        event("user_message", message="Die Straße, e\ufb03cient, \u212aelvin, on two\nlines"),
+        event("user_message", message="Die Straße, on two\nlines"),
         event("agent_message", message="\u00fcber alles"),
     )
     for text, expected in (
@@ -480,30 +444,11 @@ def test_search_of_everything_written(tmp_path: Path) -> None:
         ("release notes of zstd", [("search", 5)]),
         ('"in the middle"', [("output", 6)]),
         ("tail_of_the_command", [("command", 7)]),
-        ("STRASSE", [("prompt", 8)]),
-        ("efficient", [("prompt", 8)]),
-        ("kelvin", [("prompt", 8)]),
+        ("straße", [("prompt", 8)]),
         ('"two lines"', [("prompt", 8)]),
         ("ÜBER", [("message", 9)]),
     ):
         assert found(home, text) == expected, text
-
-
-@pytest.mark.parametrize(
-    ("word", "letter"), [("ss", "ß"), ("fi", "\ufb01"), ("k", "\u212a"), ("s", "\u017f")]
-)
-def test_letters_that_fold_to_ascii_are_found_by_it(word: str, letter: str) -> None:
-    """Whether the JSON has the letter itself or its escape."""
-    for is_ascii in (True, False):
-        assert SearchTerms(word).may_match(json.dumps(f"ab {letter}", ensure_ascii=is_ascii).encode())
-    assert not SearchTerms("zzz").may_match("Grüße — …".encode())
-
-
-@pytest.mark.parametrize("text", ["straße", "STRASSE"])
-def test_marks_of_letters_that_fold_to_two(tmp_path: Path, text: str) -> None:
-    write(home := CodexHome(tmp_path), META, event("user_message", message="Die große Straße hier"))
-    (hit,) = (hit for hit in search(home.rollouts(), text) if isinstance(hit, Hit))
-    assert [hit.text[start:end] for start, end in hit.marks] == ["Straße"]
 
 
 def test_copied_reasoning_is_not_searched(tmp_path: Path) -> None:
@@ -536,7 +481,8 @@ def test_search_finds_every_text_of_the_recordings() -> None:
                     texts[kind] = (number, text)
         for kind, (number, text) in texts.items():
             words = [word for word in text.split() if '"' not in word][:6]
-            hits = [hit for hit in search([path], " ".join(words)) if isinstance(hit, Hit)]
-            assert number in {hit.line for hit in hits}, (path, kind, number, words)
+            job = TextSearch(" ".join(words), [path])
+            list(job.steps())
+            assert number in {hit.line for hit in job.hits}, (path, kind, number, words)
             checked += 1
     assert checked > 20

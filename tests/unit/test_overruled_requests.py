@@ -42,7 +42,6 @@ FORCED = (
 )
 ONE = 'default_permissions = ":read-only"\n[allowed_permission_profiles]\n":read-only" = true\n'
 ALL = FORCED.format(":danger-full-access") + '":danger-full-access" = true\n'
-ON_HOST = '[[remote_sandbox_config]]\nhostname_patterns = ["{}"]\n' + ONLY_READ
 REQUIREMENTS = "/etc/codex/requirements.toml"
 FIRST = f"{REQUIREMENTS}:1"
 MANAGED = "/etc/codex/managed_config.toml"
@@ -75,10 +74,6 @@ OVERRULED = {
     "managed approval": Case(
         "-a never", PROFILE, f"{MANAGED}:1", ("approval",), managed='approval_policy = "on-request"\n'
     ),
-    "reviewer": Case(
-        "-c approvals_reviewer=auto_review", replace(PROFILE, reviewer="user"), FIRST, ("reviewer",),
-        requirements='allowed_approvals_reviewers = ["user"]\n',
-    ),
     "-c network": Case(
         "-s workspace-write -c sandbox_workspace_write.network_access=true", PROFILE, FIRST,
         ("network",), requirements=FORCED.format(":workspace"),
@@ -95,10 +90,6 @@ OVERRULED = {
         "-c 'default_permissions=\":workspace\"'", replace(READ_ONLY, profile=":read-only"), FIRST,
         requirements=ONE,
     ),
-    "this host": Case(
-        "-s workspace-write", READ_ONLY, FIRST,
-        requirements=ON_HOST.format("*"),
-    ),
 }  # fmt: skip
 """Measured with a TUI of Codex 0.171.0 in a mount namespace: each of these policies was told."""
 AS_ASKED = {
@@ -106,10 +97,6 @@ AS_ASKED = {
     "nothing is asked for": Case("", READ_ONLY, "", requirements=ONLY_READ + ONLY_ASK),
     "chosen on the screen": Case("-s workspace-write -a on-request", FULL, ""),
     "chosen on the screen, allowed": Case("-s workspace-write", READ_ONLY, "", requirements=NOT_FULL),
-    "another host": Case(
-        "-s workspace-write", WORKSPACE, "",
-        requirements=ON_HOST.format("no.such.host"),
-    ),
 }  # fmt: skip
 CASES = [pytest.param(case, id=name) for name, case in (OVERRULED | AS_ASKED).items()]
 
@@ -190,27 +177,6 @@ def test_no_remedy_was_asked_for_already(case: Case, tmp_path: Path) -> None:
         assert parts != new, remedy
         typed = {option.text for option in parse_options(shlex.split(case.args)).options}
         assert typed.isdisjoint(option.text for option in again.options), remedy
-
-
-def test_a_choice_on_the_screen_is_a_request_of_its_own(tmp_path: Path) -> None:
-    """`/permissions` after the start, in the middle of a thread and back."""
-    request = asked(Case("-s workspace-write", READ_ONLY, "", requirements=ONLY_READ), tmp_path)
-    thread = told(READ_ONLY, FULL, WORKSPACE)
-    assert len(list(request_findings(thread, (request,)))) == 1
-    newest = newest_request(thread, (request,))
-    assert newest is not None
-    assert newest.policy == WORKSPACE
-
-
-def test_remedy_where_an_administrator_decides(tmp_path: Path) -> None:
-    request = asked(OVERRULED["-s"], tmp_path)
-    texts = [remedy.text for remedy in remedies(told(READ_ONLY), request)]
-    assert texts[0] == (
-        "approve that command, or run it yourself outside the sandbox: /etc/codex/requirements.toml:1: "
-        'allowed_sandbox_modes = ["read-only"] decides, whatever is asked for'
-    )
-    helped = asked(Case("-s read-only", READ_ONLY, "", requirements=NOT_FULL), tmp_path)
-    assert remedies(told(READ_ONLY), helped)[0].once == "codex -s workspace-write"
 
 
 @pytest.mark.parametrize(

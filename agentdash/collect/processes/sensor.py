@@ -18,7 +18,7 @@ from agentdash.agents.codex.home import CodexHome, locks
 from agentdash.agents.identify import Identity, identify
 from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
-from agentdash.agents.state_paths import installed, paths_of
+from agentdash.agents.state_paths import paths_of
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.path_rights import PathRights
@@ -342,9 +342,7 @@ class ProcessSensor:
         kernel = system.kernel(os.getpid()) if is_readable else None
         self._own = kernel or Kernel()
         home = clean_line(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails without a passwd entry
-        return HostSeen(
-            at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed()
-        )
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home)
 
     def _health(self, at: float) -> SourceSeen:
         followed = [tracked.process for tracked in self._tracked.values() if tracked.process is not None]

@@ -36,9 +36,6 @@ class Standing(NamedTuple):
     """Where a worker stands in the list."""
 
     group: Group
-    is_new: bool
-    """Whether it has begun to need the user, or come to rest, since the last look; a child that came to rest
-    concerns its parent."""
     due: float | None = None
     """When it becomes past without any event (unix seconds)."""
 
@@ -47,33 +44,35 @@ def judge_attention(
     assessment: Assessment,
     *,
     is_held: bool,
-    is_child: bool,
     looked_at: float | None,
     acknowledgement: Acknowledgement | None,
     now: float,
+    limited_until: float | None = None,
 ) -> Standing:
-    """Return the group of a worker.
+    """Return the group of a worker. One that a usage limit has stopped does not need the user before that is
+    reset.
 
     Args:
         assessment: its state, as it is shown.
         is_held: whether a process, a lock or a pane holds it, or may.
-        is_child: whether another worker started it, which waits for its end.
         looked_at: when the user last looked (unix seconds); None: never.
         acknowledgement: the newest one of this worker.
         now: unix seconds.
+        limited_until: when that limit is reset (unix seconds); None: there is none.
     """
     state, since = assessment.state, assessment.since or 0.0
     last_look = now - _NEVER_LOOKED_S if looked_at is None else looked_at
     due = None
     if not is_held:
         if since <= max(last_look, now - _LONGEST_ABSENCE_S):
-            return Standing(Group.PAST, is_new=False)
+            return Standing(Group.PAST)
         due = since + (_NEVER_LOOKED_S if looked_at is None else _LONGEST_ABSENCE_S)
+    if limited_until is not None and now < limited_until:
+        return Standing(Group.DONE, min(limited_until, due or limited_until))
     group = group_of_state(state)
     if _needs_user(state, assessment.fact):
         group = Group.DONE if _is_acknowledged(assessment, acknowledgement) else Group.NEEDS_YOU
-        return Standing(group, group is Group.NEEDS_YOU and since > last_look, due)
-    return Standing(group, group is Group.DONE and not is_child and since > last_look, due)
+    return Standing(group, due)
 
 
 def _needs_user(state: State, fact: Fact | None) -> bool:

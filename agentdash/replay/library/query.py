@@ -1,5 +1,5 @@
 """The filter language of the library: words and "phrases" in any fact of a session, and terms such as
-`state:failed dir:"my project" since:monday`. Pure.
+`state:failed dir:"my project" since:7d`. Pure.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from agentdash.model.states import State
 from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.replay.library.entry import Entry, SessionFamily
 
-_TERM: Final = re.compile(r'(!?)(?:([^\s":!]+):)?(?:"([^"]*)(?:"|$)|(\S+))?')
-"""Negation, key, phrase in quotes (the end of the text closes one that is still typed), word."""
-_KEY: Final = re.compile(r"[a-z][a-z_-]*")
-"""What can be meant as a key: `20:15` is a word."""
-_NO_VALUE: Final = ("/", ":", "\\")
-"""What makes a word of an unknown key and its value: `https://`, `std::`, `c:\\`."""
+_TERM: Final = re.compile(r'(!?)(?:([a-z][a-z_-]*):(?![/:\\]))?(?:"([^"]*)(?:"|$)|(\S+))?')
+"""Negation, key, phrase in quotes (the end of the text closes one that is still typed), word. `20:15`,
+`https://`, `std::` and `c:\\` are words."""
 
 Predicate = Callable[[Entry], bool]
 
@@ -96,10 +93,8 @@ def _predicate(key: str, value: str, now: float) -> Predicate | None:
         ValueError: the key or the value is unknown; the message lists the known ones.
     """
     if key and key not in KEYS:
-        if _KEY.fullmatch(key) and not value.startswith(_NO_VALUE):
-            others = f': choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
-            raise ValueError(f"unknown key {key!r}{did_you_mean(key, KEYS) or others}")
-        key, value = "", f"{key}:{value}"
+        others = f': choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
+        raise ValueError(f"unknown key {key!r}{did_you_mean(key, KEYS) or others}")
     if not value:
         return None
     if key in _DATES:
@@ -119,8 +114,6 @@ def _date_predicate(name: str, value: str, now: float) -> Predicate:
     start, end = parse_period(value, now)
     if name == "since":
         return lambda entry: entry.begun is not None and entry.begun >= start
-    if start == end:  # a moment
-        return lambda entry: entry.begun is not None and entry.begun <= end
     return lambda entry: entry.begun is not None and entry.begun < end
 
 
@@ -174,74 +167,38 @@ KEYS: Final = tuple(sorted((*_CHOICES, *_DATES, *_TEXTS)))
 
 
 # ------------------------------------------------------------
-# Dates and times in a filter: `today`, `monday`, `7d`, `2026-11`, as periods of local time. Pure
+# Dates and times in a filter: `today`, `7d`, `2026-11-20`, as periods of local time. Pure
 # Dates are naive on purpose: Python then takes the rules of the local time zone for each of them.
 
 
 _AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS_S: Final = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SHORT_WEEKDAY_CHARS: Final = 3
-_DATE_FORMATS: Final = ("%Y-%m-%d", "%Y-%m", "%Y", "%Y-%m-%dT%H:%M")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(t\d\d:\d\d)?")
 
 
 def parse_period(text: str, now: float) -> tuple[float, float]:
     """Return start and end (unix seconds) of a period of local time.
 
-    It is `now`, `7d` (ago), `today`, `yesterday`, a weekday (the latest one, today included), `20:15`
-    (today), `2026-11-01`, `2026-11`, `2026` or `2026-11-01T20:15`. Days end where the next one begins: one
-    on which the clock is changed has 23 or 25 hours.
+    It is `7d` (ago), `today`, `yesterday`, `2026-11-01` or `2026-11-01t20:15`. Days end where the next one
+    begins: one on which the clock is changed has 23 or 25 hours.
 
     Raises:
         ValueError: the date is invalid; the message has the accepted formats.
     """
-    if text == "now":
-        return now, now
     if ago := _AGO.fullmatch(text):
         at = now - int(ago[1]) * _UNITS_S[ago[2]]
         return at, at
-    today = datetime.fromtimestamp(now)  # noqa: DTZ006
-    today = today.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     try:
-        if (days := _days_ago(text, today)) is not None:
-            start = today - timedelta(days=days)
-            return start.timestamp(), (start + timedelta(days=1)).timestamp()
-        start, end = _dated(text, today)
-        return start.timestamp(), end.timestamp()
+        today = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006
+        if text in ("today", "yesterday"):
+            start, length = today - timedelta(days=text == "yesterday"), timedelta(days=1)
+        elif date := _DATE.fullmatch(text):
+            start = datetime.fromisoformat(text.upper())
+            length = timedelta(minutes=1) if date[1] else timedelta(days=1)
+        else:
+            raise ValueError(text)
+        return start.timestamp(), (start + length).timestamp()
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"invalid date {text!r}: use 2026-11-01, 2026-11, 20:15, today, yesterday, monday, 7d or now"
+            f"invalid date {text!r}: use 2026-11-01, 2026-11-01T20:15, today, yesterday or 7d"
         ) from error
-
-
-def _days_ago(text: str, today: datetime) -> int | None:
-    """Return how many days ago a named day was, or None if the text does not name a day."""
-    if text in ("today", "yesterday"):
-        return int(text == "yesterday")
-    for number, name in enumerate(_WEEKDAYS):
-        if text in (name, name[:_SHORT_WEEKDAY_CHARS]):
-            return (today.weekday() - number) % len(_WEEKDAYS)
-    return None
-
-
-def _dated(text: str, today: datetime) -> tuple[datetime, datetime]:
-    if re.fullmatch(r"\d{1,2}:\d\d", text):
-        clock = datetime.strptime(text, "%H:%M")  # noqa: DTZ007
-        start = today.replace(hour=clock.hour, minute=clock.minute)
-        return start, start + timedelta(minutes=1)
-    for form in _DATE_FORMATS:
-        try:
-            start = datetime.strptime(text.upper(), form)  # noqa: DTZ007
-        except ValueError:
-            continue
-        return start, _end(start, form)
-    raise ValueError(text)
-
-
-def _end(start: datetime, form: str) -> datetime:
-    """Return the end of the period that a date of this format denotes."""
-    if form == "%Y":
-        return start.replace(year=start.year + 1)
-    if form == "%Y-%m":
-        return (start + timedelta(days=31)).replace(day=1)
-    return start + (timedelta(days=1) if form == "%Y-%m-%d" else timedelta(minutes=1))

@@ -4,8 +4,8 @@
 the hypotheses under which it can have printed what it printed. A flag is read if all of those agree on it.
 
 1. `reader` compares the output with what the script can print.
-2. `statements` follows the script (parsed by `sandbox.shell`) under one hypothesis (`state`), with `commands`
-   and `snippets`. A program that is not known prints anything; what may change a flag ends the reading.
+2. `statements` follows the script (parsed by `sandbox.shell`) under one hypothesis (`state`), with
+   `commands`. A program that is not known prints anything; what may change a flag ends the reading.
 3. `parts` are what it can print, and finds that in the output.
 """
 
@@ -29,9 +29,9 @@ class Flags(msgspec.Struct, frozen=True):
         return self.network is not None or self.sandbox is not None
 
 
-WORDS: Final = ("CODEX_SANDBOX", "{!CODEX_", "env", "ENV", "set", "export", "declare", "typeset")
+WORDS: Final = ("CODEX_SANDBOX", "env", "set", "export", "declare", "typeset")
 _RELEVANT: Final = re.compile(
-    r"CODEX_SANDBOX|\{!CODEX_|(?<![\w.-])env\b|process\.env\b|printenv|getenv|environb?\b|\bENV(?:IRON)?\b"
+    r"CODEX_SANDBOX|(?<![\w.-])env\b|printenv"
     r"|\b(?:set|export)\s*(?:-p|$|[;|&>)\n'\"]|\d>)"
     r"|\b(?:declare|typeset)\s*(?:-|$|[;|&>)\n'\"]|\d>)"
 )

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Final
 
 import msgspec
 
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
-    ENTRY,
     FLAGS,
     MAX_SEARCHED,
     STEM,
     Dump,
-    Errors,
     FlagLine,
     Hole,
     Part,
@@ -26,7 +23,6 @@ from agentdash.sandbox.flags.parts import (
     joined,
     literal,
 )
-from agentdash.sandbox.flags.snippets import SNIPPETS
 from agentdash.sandbox.flags.state import PROTECTED, Call, Outcome, State, UnreadableError
 from agentdash.sandbox.shell import parse
 
@@ -55,7 +51,7 @@ _SHOWING: Final = re.compile(r"-exec|-printf|file:|^-?[a-z]*[eE][a-z]*$")
 
 
 def run_program(call: Call) -> list[Outcome]:
-    """Return what a command leads to that is no function; programs that are not known print anything.
+    """Return what a command leads to; programs that are not known print anything.
 
     Raises:
         UnreadableError: it may change the flags or what other commands mean.
@@ -69,13 +65,7 @@ def run_program(call: Call) -> list[Outcome]:
         return call.unknown()
     if name in ("curl", "ps") and any(text is None or _SHOWING.search(text) for text in call.texts):
         return call.unknown()
-    return [Outcome(call.state.changed(written=None), _QUIET_TEXT, None)]
-
-
-@cache
-def known_names() -> frozenset[str]:
-    """Return the commands that no function may replace in a script that is read."""
-    return frozenset((*COMMANDS, *_QUIET, *CHANGING))
+    return call.ends(Hole.QUIET, status=None)
 
 
 # ---------------------------------------------------------------- printing
@@ -153,10 +143,9 @@ def _env(call: Call) -> list[Outcome]:
             return _started(call, number + 1)
         if PROTECTED.fullmatch(text.partition("=")[0]) or "\n" in text:
             return call.unknown()
-    dump = call.state.dump(Style.ENV)
-    if call.texts in (["-0"], ["--null"]):
-        return call.ends(msgspec.structs.replace(dump, by_nul=True))
-    return call.unknown() if any(text is None or text[:1] == "-" for text in call.texts) else call.ends(dump)
+    if any(text is None or text.startswith("-") for text in call.texts):
+        return call.unknown()
+    return call.ends(call.state.dump(Style.ENV))
 
 
 def _printenv(call: Call) -> list[Outcome]:
@@ -177,8 +166,8 @@ def _printenv(call: Call) -> list[Outcome]:
 def _set(call: Call) -> list[Outcome]:
     state, words = call.state, call.texts
     if not words:
-        if re.search(rf"{STEM}\w*=|\(\)", state.source):
-            return call.unknown()  # bash lists the script and its functions
+        if re.search(rf"{STEM}\w*=", state.source):
+            return call.unknown()  # bash lists the script
         return call.ends(state.dump(Style.SET))
     while words:
         option = words.pop(0) or ""
@@ -196,12 +185,12 @@ _OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "|"}
 
 
 def _declare(call: Call) -> list[Outcome]:
-    """Run `export`, `declare`, `typeset`, `local` or `readonly`."""
+    """Run `export`, `declare`, `typeset` or `readonly`."""
     texts, state = call.texts, call.state
     is_declare = call.name in ("declare", "typeset")
     lacking = call.fails_in("dash", "not found") if is_declare else []
     lists = [["-x"], ["-xp"], ["-px"], ["-p", "-x"], ["-x", "-p"]] if is_declare else [[], ["-p"]]
-    if call.name not in ("local", "readonly") and texts in lists:
+    if call.name != "readonly" and texts in lists:
         return call.ends(state.dump(Style.EXPORT)) + lacking
     for word in call.words[1:]:
         first = word[0] if word else ""
@@ -212,8 +201,8 @@ def _declare(call: Call) -> list[Outcome]:
             or PROTECTED.fullmatch(name)
         ):
             raise UnreadableError
-        if equals or call.name == "local":
-            state = state.with_variable(name, (value, *word[1:]) if equals else None)
+        if equals:
+            state = state.with_variable(name, (value, *word[1:]))
     return [Outcome(state), *lacking]
 
 
@@ -275,21 +264,11 @@ def _started(call: Call, words: int) -> list[Outcome]:
     return [outcome.around(call.state) for outcome in run_program(inner)]
 
 
-def _timeout(call: Call) -> list[Outcome]:
-    if len(call.texts) < 2 or not re.fullmatch(r"\d+[smh]?", call.texts[0] or ""):
-        return call.unknown()
-    found = _started(call, 2)
-    is_brief = call.without(2).name in ("env", "printenv") or all(o.printed == _QUIET_TEXT for o in found)
-    return found if is_brief else [*found, *call.ends(Hole.ANY, status=1)]
-
-
 def _command(call: Call) -> list[Outcome]:
-    """Run `command`, which passes over functions."""
-    if call.texts[:1] in (["-v"], ["-V"]):
-        return call.ends(Hole.QUIET, status=None)
-    if not call.texts or (call.texts[0] or "-").startswith("-"):
+    """Run `command -v`; without the option it runs any other."""
+    if call.texts[:1] != ["-v"]:
         raise UnreadableError
-    return run_program(call.without(1))
+    return call.ends(Hole.QUIET, status=None)
 
 
 _SHELLS: Final = {"bash": "bash", "zsh": "zsh", "dash": "dash", "sh": ""}
@@ -306,12 +285,12 @@ def _shell(call: Call) -> list[Outcome]:
         raise UnreadableError
     inner = State(state.world, _SHELLS[call.name], state.source, depth=state.depth + 1)
     inner = inner.changed(errexit="e" in (options or ""), nounset="u" in (options or ""))
-    return [outcome.around(state) for outcome in call.follow(tree, inner.changed(written=state.written))]
+    return [outcome.around(state) for outcome in call.follow(tree, inner)]
 
 
 def _exit(call: Call) -> list[Outcome]:
     text = call.texts[0] if call.texts else None
-    return [Outcome(call.state, (), None if text is None else int(text != "0"), call.name)]
+    return [Outcome(call.state, (), None if text is None else int(text != "0"), "exit")]
 
 
 # ---------------------------------------------------------------- filters
@@ -325,8 +304,6 @@ _PASSING: Final = {
     "tail": re.compile(r"(?:-n ?\d+|-\d+)?"),
 }
 """Filters that pass lines on as they are, and their arguments."""
-_SPLITTING: Final = {"tr": re.compile(r"\\0(?:00)? \\n"), "xargs": re.compile(r"-0 -n ?1(?: echo)?")}
-"""Filters that put each entry behind which NUL stands on a line, and their arguments."""
 
 
 def _arguments(call: Call) -> str:
@@ -334,21 +311,10 @@ def _arguments(call: Call) -> str:
     return " ".join(text or "?" for text in call.texts)
 
 
-def _dump(parts: Parts | None, *, by_nul: bool = False) -> Dump | None:
+def _dump(parts: Parts | None) -> Dump | None:
     """Return the environment that parts are."""
     dump = parts[0] if parts is not None and len(parts) == 1 else None
-    is_plain = isinstance(dump, Dump) and dump.by_nul == by_nul and dump.layout == ENTRY
-    return dump if isinstance(dump, Dump) and is_plain else None
-
-
-def environment(state: State, path: str) -> Dump | None:
-    """Return the environment in a file of /proc that the shell opens.
-
-    The file may be that of a process which has gone, so absence shows nothing.
-    """
-    if path not in ("/proc/self/environ", "/proc/$$/environ"):
-        return None
-    return msgspec.structs.replace(_thinned(state.dump(Style.ENV)), by_nul=True)
+    return dump if isinstance(dump, Dump) else None
 
 
 def _thinned(dump: Dump) -> Dump:
@@ -358,12 +324,8 @@ def _thinned(dump: Dump) -> Dump:
 
 
 def _cat(call: Call) -> list[Outcome]:
-    if call.texts == ["/proc/self/environ"]:
-        dump = msgspec.structs.replace(call.state.dump(Style.ENV), by_nul=True)
-        error = Errors((Hole.LINE, "/proc/self/environ", Hole.LINE, "\n"))
-        return call.ends(dump) + call.ends(error, status=1)
-    read = call.read(*(text for text in call.texts if text != "-"))
-    return call.unknown() if read is None else call.ends(*read)
+    is_stdin = all(text == "-" for text in call.texts)
+    return call.ends(*call.stdin) if is_stdin and call.stdin is not None else call.unknown()
 
 
 def _pass(call: Call) -> list[Outcome]:
@@ -371,34 +333,14 @@ def _pass(call: Call) -> list[Outcome]:
     if call.stdin is None or not _PASSING[call.name].fullmatch(_arguments(call)):
         return call.unknown()
     if call.name == "tee":
-        if call.state.written is not None and call.state.written[0] in call.texts:
-            raise UnreadableError  # what it reads may come from there
-        return [Outcome(call.state.changed(written=None), call.stdin)]
+        return call.ends(*call.stdin)
     if (dump := _dump(call.stdin)) is not None:
         return call.ends(_thinned(dump) if call.name in ("head", "tail") else dump)
     is_kept = call.stdin in ((), _QUIET_TEXT)
     return call.ends(*call.stdin) if is_kept else call.unknown()
 
 
-def _split_entries(call: Call) -> list[Outcome]:
-    dump = _dump(call.stdin, by_nul=True)
-    if dump is None or not _SPLITTING[call.name].fullmatch(_arguments(call)):
-        return call.unknown()
-    return call.ends(msgspec.structs.replace(dump, by_nul=False))
-
-
 # ---------------------------------------------------------------- grep
-
-
-class _Search(msgspec.Struct, frozen=True):
-    """What `grep` looks for."""
-
-    patterns: tuple[re.Pattern[str], ...]
-    inverted: bool = False
-
-    def keeps(self, line: str) -> bool:
-        """Return whether a line is passed on."""
-        return any(pattern.search(line) for pattern in self.patterns) != self.inverted
 
 
 def _grep(call: Call) -> list[Outcome]:
@@ -408,18 +350,17 @@ def _grep(call: Call) -> list[Outcome]:
     for text in words:
         if text in ("-e", "--"):
             operands.append(next(words, None))
-        elif text is not None and re.fullmatch(r"-[iEFvqchas]+", text):
+        elif text is not None and re.fullmatch(r"-[iEFqchas]+", text):
             options += text[1:]
         elif text is None or (text.startswith("-") and not text.startswith("--color")):
             return call.unknown()
         elif not text.startswith("-"):
             operands.append(text)
-    pattern, *files = operands or [None]
-    patterns = [_translated(each, options) for each in pattern.split("\n")] if pattern is not None else []
-    known = tuple(each for each in patterns if each is not None)
-    if not known or len(known) < len(patterns):
+    if len(operands) != 1 or operands[0] is None:
         return call.unknown()
-    found = _kept(call, call.read(*files), _Search(known, inverted="v" in options))
+    if "\n" in operands[0] or (pattern := _translated(operands[0], options)) is None:
+        return call.unknown()
+    found = _kept(call, pattern)
     if "q" in options:
         return [outcome.changed(printed=()) for outcome in found]
     if "c" in options:
@@ -449,33 +390,30 @@ def _translated(pattern: str, options: str) -> re.Pattern[str] | None:
         return None
 
 
-def _kept(call: Call, read: Parts | None, search: _Search) -> list[Outcome]:
-    """Return the outcomes of passing on those lines in which something is found."""
-    if read == _QUIET_TEXT:
+def _kept(call: Call, pattern: re.Pattern[str]) -> list[Outcome]:
+    """Return the outcomes of passing on those lines in which a pattern is found."""
+    if call.stdin == _QUIET_TEXT:
         return call.ends(Hole.QUIET, status=None)
-    if (text := literal(read)) is not None:
+    if (text := literal(call.stdin)) is not None:
         if any(len(line) > MAX_SEARCHED for line in text.splitlines()):
             return call.unknown()
-        kept = [line for line in text.splitlines() if search.keeps(line)]
+        kept = [line for line in text.splitlines() if pattern.search(line)]
         return call.ends("".join(f"{line}\n" for line in kept), status=int(not kept))
-    if (dump := _dump(read)) is None:
+    if (dump := _dump(call.stdin)) is None:
         return call.unknown()
-    lines = tuple(_lines_kept(dump, search))
-    either = re.compile("|".join(f"(?:{each.pattern})" for each in search.patterns), search.patterns[0].flags)
-    required = dump.required if search.inverted else (*dump.required, either)
-    left = msgspec.structs.replace(dump, lines=lines, required=required, needed=None)
+    lines = tuple(_lines_kept(dump, pattern))
+    left = msgspec.structs.replace(dump, lines=lines, required=(*dump.required, pattern), needed=None)
     if lines:
         return call.ends(left, status=0 if any(line.certain for line in lines) else None)
     return call.ends(msgspec.structs.replace(left, needed=re.compile("")), status=0) + call.ends(status=1)
 
 
-def _lines_kept(dump: Dump, search: _Search) -> Iterator[FlagLine]:
+def _lines_kept(dump: Dump, pattern: re.Pattern[str]) -> Iterator[FlagLine]:
     """Yield the lines of flags that may be passed on."""
     for line in dump.lines:
-        kept = {search.keeps(written) for written in _written(line, dump.style)}
-        depends_on_value = any(mark in each.pattern for each in search.patterns for mark in "$[.")
-        if line.value is None and (depends_on_value or kept != {not search.inverted}):
-            kept = {True, False}
+        kept = {pattern.search(written) is not None for written in _written(line, dump.style)}
+        if line.value is None and (kept != {True} or any(mark in pattern.pattern for mark in "$[.")):
+            kept = {True, False}  # it depends on the value
         if True in kept:
             yield msgspec.structs.replace(line, certain=line.certain and kept == {True})
 
@@ -502,18 +440,15 @@ COMMANDS: Final[dict[str, Command]] = {
     "env": _env,
     "printenv": _printenv,
     "set": _set,
-    **dict.fromkeys(("export", "declare", "typeset", "local", "readonly"), _declare),
+    **dict.fromkeys(("export", "declare", "typeset", "readonly"), _declare),
     "unset": _unset,
     **dict.fromkeys(("test", "[", "[["), _test),
-    "timeout": _timeout,
     "command": _command,
     **dict.fromkeys(_SHELLS, _shell),
-    **dict.fromkeys(("exit", "return"), _exit),
+    "exit": _exit,
     **dict.fromkeys(("true", ":"), lambda call: call.ends()),
     "false": lambda call: call.ends(status=1),
     "cat": _cat,
     **dict.fromkeys(_PASSING, _pass),
-    **dict.fromkeys(_SPLITTING, _split_entries),
     **dict.fromkeys(("grep", "egrep", "fgrep"), _grep),
-    **SNIPPETS,
 }

@@ -7,9 +7,8 @@ be matched exactly it matches too much: no hypothesis is ruled out by mistake.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -67,17 +66,6 @@ class FlagLine(msgspec.Struct, frozen=True):
     """False: a filter may have dropped it."""
 
 
-class Layout(NamedTuple):
-    """What is written around the name and the value of a variable, as regular expressions."""
-
-    before: str = ""
-    between: str = "="
-    after: str = ""
-
-
-ENTRY: Final = Layout(before=r"(?:declare -\w+ |export |typeset [-\w ]*)?")
-
-
 class Dump(msgspec.Struct, frozen=True):
     """Lines that list an environment, in any order."""
 
@@ -88,16 +76,6 @@ class Dump(msgspec.Struct, frozen=True):
     """What is found in each other line."""
     needed: re.Pattern[str] | None = None
     """What another line begins with; None if there may be no other."""
-    by_nul: bool = False
-    """Entries end with NUL, as in /proc."""
-    layout: Layout = ENTRY
-    """How an entry is written on its line."""
-
-
-class Record(msgspec.Struct, frozen=True):
-    """A dictionary of the environment, as Python, Node and jq write it."""
-
-    lines: tuple[FlagLine, ...]
 
 
 class Errors(msgspec.Struct, frozen=True):
@@ -106,7 +84,7 @@ class Errors(msgspec.Struct, frozen=True):
     parts: Parts
 
 
-Part = str | Hole | Other | Dump | Record | Errors
+Part = str | Hole | Other | Dump | Errors
 Parts = tuple[Part, ...]
 
 ANYTHING: Final[Parts] = (Hole.ANY,)
@@ -161,8 +139,11 @@ Span = tuple[int, int]
 """The first and last of some neighbouring places."""
 
 _ENTRY: Final = re.compile(
-    rf"[{{,]\s*[\"']?(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})[\"']?: ?[\"'](?P<value>[^\"'\n]*)[\"']"
+    rf"(?P<before>declare -\w+ |export |typeset [-\w ]*)?(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})="
+    r"(?P<value>.*)",
+    re.DOTALL,
 )
+"""The line of a flag in a dump."""
 _BITS: Final = {NETWORK_FLAG: 1, SANDBOX_FLAG: 2}
 _NEEDED: Final = 4
 """Bits of what was seen in a dump: each flag, and a line that is needed besides."""
@@ -185,38 +166,19 @@ class Line(NamedTuple):
     flag: re.Match[str] | None
 
 
-@lru_cache(64)
-def _entry(layout: Layout) -> re.Pattern[str]:
-    """Return what finds the name and the value of a flag on a line."""
-    before, between, after = layout
-    name = f"{NETWORK_FLAG}|{SANDBOX_FLAG}"
-    return re.compile(rf"(?P<before>{before})(?P<name>{name}){between}(?P<value>.*){after}", re.DOTALL)
-
-
 class Text:
     """An output that parts are matched with."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.end = len(text)
-        self._listings: dict[Layout, list[Line]] = {}
+        self._lines = list(_lines_of(text))
         self._others: dict[Dump, list[int | None]] = {}
         self._places_left = _MAX_PLACES
 
     def matches(self, parts: Parts) -> bool:
         """Return whether parts can be the whole text."""
         return any(low <= self.end <= high for low, high in self._sequence(parts, [(0, 0)]))
-
-    def _lines(self, layout: Layout) -> list[Line]:
-        """Return the lines that end with a newline."""
-        if layout not in self._listings:
-            found, start, entry = [], 0, _entry(layout)
-            for piece in self.text.split("\n")[:-1]:
-                end = start + len(piece) + 1
-                found.append(Line(start, end, piece, entry.fullmatch(piece) if STEM in piece else None))
-                start = end
-            self._listings[layout] = found
-        return self._listings[layout]
 
     def _line_end(self, at: int) -> int:
         found = self.text.find("\n", at)
@@ -246,8 +208,6 @@ class Text:
                 return _merged(span for low, high in spans for span in self._other(part, low, high))
             case Dump():
                 return self._dump(part, spans)
-            case Record():
-                return self._record(part, spans)
             case Errors(parts=parts):
                 return self._sequence(parts, spans)
 
@@ -288,16 +248,13 @@ class Text:
 
         The lines are passed once, with the sets of flags that can have been seen before each.
         """
-        if dump.by_nul:
-            return self._any(spans)
-        lines = self._lines(dump.layout)
-        self._places_left -= len(lines)
+        self._places_left -= len(self._lines)
         wanted = sum([_BITS[line.name] for line in dump.lines if line.certain])
         wanted += 0 if dump.needed is None else _NEEDED
         found = [] if wanted else list(spans)
         seen: set[int] = set()
         first, last = spans[0][0], spans[-1][1]
-        for line, other in zip(lines, self._other_lines(dump), strict=True):
+        for line, other in zip(self._lines, self._other_lines(dump), strict=True):
             if line.end <= first:
                 continue
             if not seen and line.start > last:
@@ -325,27 +282,18 @@ class Text:
                 _NEEDED * bool(dump.needed and dump.needed.match(line.text))
                 if len(line.text) > MAX_SEARCHED or _is_found(line, dump)
                 else None
-                for line in self._lines(dump.layout)
+                for line in self._lines
             ]
         return self._others[key]
 
-    def _record(self, record: Record, spans: list[Span]) -> list[Span]:
-        """Return where a dictionary can end: it is one line, or its bracket closes on a line of its own."""
-        start, last = spans[0]
-        if start != last or len(spans) > 1:
-            return self._any(spans)
-        end = (
-            self.text.find("\n}", start) + 2 if self.text.startswith("{\n", start) else self._line_end(start)
-        )
-        written = self.text[start:end]
-        if end < start or not written.startswith(("{", "environ({")):
-            return []
-        entries = {match["name"]: match["value"] for match in _ENTRY.finditer(written)}
-        lines = {line.name: line for line in record.lines}
-        is_so = entries.keys() == lines.keys() and all(
-            _shows(lines[name], value, Style.ENV) for name, value in entries.items()
-        )
-        return [(end, end)] if is_so else []
+
+def _lines_of(text: str) -> Iterator[Line]:
+    """Yield the lines that end with a newline."""
+    start = 0
+    for piece in text.split("\n")[:-1]:
+        end = start + len(piece) + 1
+        yield Line(start, end, piece, _ENTRY.fullmatch(piece) if STEM in piece else None)
+        start = end
 
 
 def _is_found(line: Line, dump: Dump) -> bool:
@@ -372,7 +320,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 def _listed(dump: Dump, flag: re.Match[str]) -> int | None:
     """Return the bit of a flag that a line of a dump lists: 0 if it cannot be there, None if it is none."""
-    if dump.layout == ENTRY and flag["before"] and dump.style is not Style.EXPORT:
+    if flag["before"] and dump.style is not Style.EXPORT:
         return None
     line = next((line for line in dump.lines if line.name == flag["name"]), None)
     return _BITS[line.name] if line is not None and _shows(line, flag["value"], dump.style) else 0

@@ -20,10 +20,9 @@ from agentdash.sandbox.flags.parts import (
     Part,
     Parts,
     Style,
-    joined,
     literal,
 )
-from agentdash.sandbox.shell.syntax import Node, Script
+from agentdash.sandbox.shell.syntax import Script
 
 MAX_STEPS: Final = 1_000
 """Statements of one script that are followed, over all hypotheses."""
@@ -82,16 +81,11 @@ class State(msgspec.Struct, frozen=True):
     """The script."""
     variables: dict[str, Parts | None] = {}
     """Those that the script has set; None: unset."""
-    functions: dict[str, Node] = {}
-    arguments: tuple[Parts, ...] | None = None
-    """Those of the function that runs."""
     errexit: bool = False
     nounset: bool = False
     pipefail: bool = False
     depth: int = 0
-    """Functions and shells around."""
-    written: tuple[str, Parts] | None = None
-    """The file that was written last, if nothing can have changed it since, and what is in it."""
+    """Shells around."""
 
     def changed(self, **fields: object) -> State:
         """Return the state with some fields changed."""
@@ -101,10 +95,6 @@ class State(msgspec.Struct, frozen=True):
         """Return the value of a variable; None if it is unset."""
         if name in FLAGS:
             return self.world.value(name)
-        if self.arguments is not None and name in "@*#":
-            return (str(len(self.arguments)),) if name == "#" else joined(self.arguments)
-        if self.arguments is not None and name.isdigit() and name != "0":
-            return self.arguments[int(name) - 1] if int(name) <= len(self.arguments) else None
         if name in self.variables:
             return self.variables[name]
         return (Hole.LINE,) if _ON_ONE_LINE.fullmatch(name) else ANYTHING
@@ -145,7 +135,7 @@ class Outcome(msgspec.Struct, frozen=True):
     status: int | None = 0
     """The exit code: 0, or 1 for any failure; None if it is not known."""
     ends: str = ""
-    """`return` or `exit`, if nothing runs after it."""
+    """`exit`, if nothing runs after it."""
 
     def changed(self, **fields: object) -> Outcome:
         """Return the outcome with some fields changed."""
@@ -153,7 +143,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     def around(self, outer: State) -> Outcome:
         """Return the outcome of what ran in a process of its own, for the shell around it."""
-        return Outcome(outer.changed(written=self.state.written), self.printed, self.status)
+        return Outcome(outer, self.printed, self.status)
 
     def after(self, printed: Parts) -> Outcome:
         """Return the outcome behind what was printed before."""
@@ -181,13 +171,6 @@ class Call(msgspec.Struct, frozen=True):
         """The arguments as text; None for those that are not known."""
         return [literal(word) for word in self.words[1:]]
 
-    def read(self, *files: str | None) -> Parts | None:
-        """Return what it reads: a file, or else its standard input; None if that is not known."""
-        if not files:
-            return self.stdin
-        written = self.state.written
-        return written[1] if written is not None and files == (written[0],) else None
-
     def without(self, words: int) -> Call:
         """Return the call of what it starts, behind some words."""
         return msgspec.structs.replace(self, words=self.words[words:])
@@ -198,7 +181,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def unknown(self) -> list[Outcome]:
         """Return the outcome of a program that is not known: it prints anything."""
-        return [Outcome(self.state.changed(written=None), ANYTHING, None)]
+        return self.ends(*ANYTHING, status=None)
 
     def fails_in(self, dialect: str, message: str, ends: str = "") -> list[Outcome]:
         """Return the outcome in a shell that lacks the command, if this may be one."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from agentdash.sandbox.flags.commands import CHANGING, environment, known_names, run_program
+from agentdash.sandbox.flags.commands import CHANGING, run_program
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     STEM,
@@ -15,7 +15,6 @@ from agentdash.sandbox.flags.parts import (
     Other,
     Part,
     Parts,
-    are_equal,
     joined,
     literal,
 )
@@ -25,7 +24,6 @@ from agentdash.sandbox.shell import syntax as shell
 _MAX_OUTCOMES: Final = 24
 """Ways in which a script can run that are followed."""
 _MAX_ROUNDS: Final = 30
-_MAX_DEPTH: Final = 6
 _NO_FILES_MATCH: Final = Errors((Hole.LINE, "no matches found: ", Hole.LINE, "\n"))
 
 
@@ -122,12 +120,6 @@ def _compound(node: shell.Compound, state: State) -> list[Outcome]:
     return _redirected(_run(node.body, state), node.redirects)
 
 
-def _function(node: shell.Function, state: State) -> list[Outcome]:
-    if node.name in known_names():
-        raise UnreadableError
-    return [Outcome(state.changed(functions={**state.functions, node.name: node.body}))]
-
-
 def _if(node: shell.If, state: State) -> list[Outcome]:
     pending, found = [Outcome(state)], []
     for condition, body in node.branches:
@@ -153,61 +145,27 @@ def _for(node: shell.For, state: State) -> list[Outcome]:
     return outcomes
 
 
-def _case(node: shell.Case, state: State) -> list[Outcome]:
-    value = expand(node.word, state) or ()
-    found: list[Outcome] = []
-    for item in node.items:
-        if item.terminator not in (";;", ""):
-            raise UnreadableError
-        matches = [_matches(pattern, value, state) for pattern in item.patterns]
-        if True in matches or None in matches:
-            found += follow(item.body, state)
-        if True in matches:
-            return _bounded(found)
-    return _bounded([*found, Outcome(state)])
-
-
-def _matches(pattern: shell.Word, value: Parts, state: State) -> bool | None:
-    """Return whether a value matches the pattern of a `case`; None if that is not known."""
-    if pattern.raw == "*":
-        return True
-    wanted = None if is_active(pattern) else literal(expand(pattern, state) or ())
-    return None if wanted is None else are_equal(value, wanted)
-
-
 # ---------------------------------------------------------------- pipelines
 
 
 def _pipeline(node: shell.Pipeline, state: State) -> list[Outcome]:
     first, *others = node.parts
-    if writes := any(map(_may_write, node.parts)):
-        state = state.changed(written=None)  # while another part may read it
     outcomes = [outcome.around(state) for outcome in _run(first, state)]
     for part in others:
         if not isinstance(part, shell.Simple) or any(node.stderr):
             raise UnreadableError
-        if writes:
-            outcomes = [outcome.changed(state=state) for outcome in outcomes]
         outcomes = _bounded(after for before in outcomes for after in _piped(before, part, state))
     if not state.pipefail:
         return outcomes
     return [outcome.changed(status=None if outcome.status == 0 else outcome.status) for outcome in outcomes]
 
 
-def _may_write(part: shell.Node) -> bool:
-    """Return whether a part of a pipeline may write a file by redirection."""
-    if not isinstance(part, shell.Simple):
-        return True
-    return any(redirect.operator in _WRITING for redirect in part.redirects)
-
-
 def _piped(before: Outcome, node: shell.Simple, state: State) -> list[Outcome]:
     errors = tuple(part for part in before.printed if isinstance(part, Errors))
     printed = tuple(part for part in before.printed if not isinstance(part, Errors))
-    after = state.changed(written=before.state.written)
     if node.words and node.words[0].text in CHANGING:
         raise UnreadableError  # zsh runs the last part in the shell itself
-    return [o.after(errors).around(state) for o in _simple(node, after, printed)]
+    return [o.after(errors).around(state) for o in _simple(node, state, printed)]
 
 
 # ---------------------------------------------------------------- simple commands
@@ -215,12 +173,8 @@ def _piped(before: Outcome, node: shell.Simple, state: State) -> list[Outcome]:
 
 def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> list[Outcome]:
     assigned = _assigned(node.assignments, state)
-    words: list[Parts] = []
-    for word in node.words:
-        if word.raw in ('"$@"', "$@") and state.arguments is not None:
-            words += state.arguments
-        elif (value := expand(word, state)) is not None:
-            words.append(value)
+    expanded = [expand(word, state) for word in node.words]
+    words = [value for value in expanded if value is not None]
     if not words:
         values = [a.value.pieces for a in node.assignments if a.value is not None]
         runs = any(isinstance(piece, shell.Substitution) for pieces in values for piece in pieces)
@@ -228,13 +182,7 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
     for redirect in node.redirects:
         if redirect.operator.startswith("<") and redirect.operator != "<&":
             stdin = _input(redirect, state)
-    call = Call(tuple(words), assigned, stdin, follow)
-    if call.name not in state.functions:
-        outcomes = run_program(call)
-    elif node.assignments:
-        raise UnreadableError
-    else:
-        outcomes = _function_called(call)
+    outcomes = run_program(Call(tuple(words), assigned, stdin, follow))
     if node.assignments:
         outcomes = [o.changed(state=o.state.changed(variables=state.variables)) for o in outcomes]
     outcomes = _redirected(outcomes, node.redirects)
@@ -263,29 +211,7 @@ def _input(redirect: shell.Redirect, state: State) -> Parts | None:
         return expand(target, state) or () if redirect.expands else (target.text,)
     if redirect.operator == "<<<":
         return (*(expand(target, state) or ()), "\n")
-    if redirect.operator != "<":
-        return None
-    if state.written is not None and literal(expand(target, state)) == state.written[0]:
-        return state.written[1]
-    dump = environment(state, target.raw.strip('"'))
-    return None if dump is None else (dump,)
-
-
-def _function_called(call: Call) -> list[Outcome]:
-    outer = call.state
-    if outer.depth >= _MAX_DEPTH:
-        raise UnreadableError
-    inner = outer.changed(arguments=call.words[1:], depth=outer.depth + 1)
-    found: list[Outcome] = []
-    for outcome in _run(outer.functions[call.name], inner):
-        # variables of its own are not told from those of the shell
-        variables: dict[str, Parts | None] = {
-            name: value if name in outer.variables and outer.variables[name] == value else ANYTHING
-            for name, value in outcome.state.variables.items()
-        }
-        after = outcome.state.changed(variables=variables, arguments=outer.arguments, depth=outer.depth)
-        found.append(outcome.changed(state=after, ends="" if outcome.ends == "return" else outcome.ends))
-    return found
+    return None
 
 
 _RUNNERS: Final[dict[type, Any]] = {
@@ -295,12 +221,10 @@ _RUNNERS: Final[dict[type, Any]] = {
     shell.Not: _not,
     shell.Group: _group,
     shell.Compound: _compound,
-    shell.Function: _function,
     shell.If: _if,
     shell.For: _for,
-    shell.Case: _case,
 }
-"""What is missing here ends the reading: `while`, arithmetic."""
+"""What is missing here ends the reading: functions, `case`, `while`, arithmetic."""
 
 
 # ---------------------------------------------------------------- words
@@ -360,9 +284,7 @@ def _parameter(parameter: shell.Parameter, state: State) -> Parts:
     name, operator = parameter.name, parameter.operator
     if operator in (":=", "=", ":?", "?") or STEM in (parameter.index or ""):
         raise UnreadableError
-    if parameter.prefix == "!":
-        name = literal(state.value(name)) or ""
-    if parameter.index or not re.fullmatch(r"[A-Za-z_]\w*|[\d@*#?$!-]", name):
+    if parameter.prefix == "!" or parameter.index or not re.fullmatch(r"[A-Za-z_]\w*|[\d@*#?$!-]", name):
         return ANYTHING
     value = state.value(name)
     if value is None and state.nounset and operator not in (":-", "-", ":+", "+"):
@@ -396,10 +318,7 @@ def _argument(parameter: shell.Parameter, state: State) -> Parts:
 
 def _substitution(script: shell.Script, state: State) -> Parts:
     """Return the output of `$(…)`, without the newlines at its end."""
-    outcomes = follow(script, state)
-    if any(outcome.state.written != state.written for outcome in outcomes):
-        raise UnreadableError
-    outputs = list(dict.fromkeys(outcome.printed for outcome in outcomes))
+    outputs = list(dict.fromkeys(outcome.printed for outcome in follow(script, state)))
     if any(isinstance(part, Errors) for output in outputs for part in output):
         raise UnreadableError
     if len(outputs) == 1 and all(isinstance(part, str | Other) for part in outputs[0]):
@@ -431,17 +350,16 @@ _WRITING: Final = (">", ">>", ">|", "&>", "&>>", ">&")
 
 
 def _redirected(outcomes: list[Outcome], redirects: tuple[shell.Redirect, ...]) -> list[Outcome]:
-    return [each for outcome in outcomes for each in _sent_elsewhere(outcome, redirects)]
+    return [_sent_elsewhere(outcome, redirects) for outcome in outcomes]
 
 
-def _sent_elsewhere(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> list[Outcome]:
-    """Return the outcomes of a command with its output sent elsewhere.
+def _sent_elsewhere(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> Outcome:
+    """Return the outcome of a command with its output sent elsewhere.
 
     Raises:
         UnreadableError: more than the two streams are used.
     """
     to = {1: _OUT, 2: _ERR}
-    file: str | None = None
     for redirect in redirects:
         operator, fd = redirect.operator, redirect.fd
         if operator.startswith("<") and fd in (None, 0):
@@ -456,20 +374,11 @@ def _sent_elsewhere(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> 
             raise UnreadableError
         place = _NOWHERE if target == _NOWHERE else _FILE
         to |= {1: place, 2: place} if "&" in operator else {fd or 1: place}
-        file = target if operator == ">" and fd in (None, 1) else None
     printed = joined((_sent(part, to[1], to[2]) for part in outcome.printed), "")
     if _FILE not in to.values():
-        return [outcome.changed(printed=printed)]
-    if not file or to != {1: _FILE, 2: _ERR} or len(redirects) > 1:
-        # a file that cannot be opened keeps the command from running
-        state = outcome.state.changed(written=None)
-        return [outcome.changed(state=state, printed=(Errors((Hole.QUIET,)), *printed), status=None)]
-    content = tuple(part for part in outcome.printed if not isinstance(part, Errors))
-    failure = Errors((Hole.LINE, file, Hole.LINE, "\n"))
-    return [
-        outcome.changed(state=outcome.state.changed(written=(file, content)), printed=printed),
-        outcome.changed(state=outcome.state.changed(written=None), printed=(failure,), status=1),
-    ]
+        return outcome.changed(printed=printed)
+    # a file that cannot be opened keeps the command from running
+    return outcome.changed(printed=(Errors((Hole.QUIET,)), *printed), status=None)
 
 
 def _sent(part: Part, output: str, errors: str) -> Parts:

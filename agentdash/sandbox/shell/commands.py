@@ -14,7 +14,6 @@ from agentdash.sandbox.shell.parser import parse
 from agentdash.sandbox.shell.syntax import (
     AndOr,
     Assignment,
-    Case,
     Compound,
     For,
     Function,
@@ -29,7 +28,6 @@ from agentdash.sandbox.shell.syntax import (
     Simple,
     Substitution,
     Unsupported,
-    While,
     Word,
 )
 
@@ -149,17 +147,11 @@ class _Walk:
             case If(branches=branches, otherwise=otherwise):
                 for script in (*(each for branch in branches for each in branch), otherwise or Script(())):
                     yield from self.script(script, unsure)
-            case While(condition=condition, body=body):
-                yield from self.script(condition, unsure)
-                yield from self.script(body, unsure)
             case For(words=words, body=body):
                 yield from self._substitutions(words or (), place)
                 yield from self.script(body, unsure)
-            case Case(word=word, items=items):
-                yield from self._substitutions((word,), place)
-                for item in items:
-                    yield from self.script(item.body, unsure)
-            case Unsupported(body=body):
+            case Unsupported(body=body, words=words):
+                yield from self._substitutions(words, place)
                 yield from self.script(body, unsure)
 
     def _next_pipeline(self) -> int:

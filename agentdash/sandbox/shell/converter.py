@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from agentdash.sandbox.shell.syntax import (
     AndOr,
     Assignment,
-    Case,
-    CaseItem,
     Compound,
     For,
     Function,
@@ -24,7 +22,6 @@ from agentdash.sandbox.shell.syntax import (
     Simple,
     Text,
     Unsupported,
-    While,
     Word,
 )
 from agentdash.sandbox.shell.words import (
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _IGNORED: Final = frozenset(
-    (";", ";;", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
+    (";", ";;", ";&", ";;&", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
 )
 
 _STATEMENTS: Final = frozenset(
@@ -150,7 +147,7 @@ class Converter(WordConverter):
 
     def _test_command(self, tree: Tree, depth: int) -> Node:
         if tree.children[0].type not in ("[", "[["):
-            return self._unsupported(tree)
+            return Unsupported()
         return Simple(words=tuple(self.words(list(_leaves(tree)), depth, joins=tree.children[0].type == "[")))
 
     def _redirected_statement(self, tree: Tree, depth: int) -> Node:
@@ -207,7 +204,7 @@ class Converter(WordConverter):
 
     def _compound_statement(self, tree: Tree, depth: int) -> Node:
         if tree.children[0].type != "{":
-            return self._unsupported(tree)
+            return Unsupported()
         return Group(self.script(tree.children, depth))
 
     def _subshell(self, tree: Tree, depth: int) -> Node:
@@ -231,14 +228,11 @@ class Converter(WordConverter):
         return self.script(children[:then], depth), self.script(children[then + 1 :], depth)
 
     def _while_statement(self, tree: Tree, depth: int) -> Node:
-        condition = self.script(tree.children[1:-1], depth)
-        return While(
-            condition, self.script(tree.children[-1].children, depth), until=tree.children[0].type == "until"
-        )
+        return Unsupported(self.script([*tree.children[1:-1], *tree.children[-1].children], depth))
 
     def _for_statement(self, tree: Tree, depth: int) -> Node:
         if tree.children[0].type != "for":
-            return self._unsupported(tree)
+            return Unsupported()
         children = [c for c in tree.children[2:] if c.type not in _IGNORED]
         body = self.script(children[-1].children, depth)
         words = None
@@ -247,21 +241,16 @@ class Converter(WordConverter):
         return For(self.text(tree.children[1].start_byte, tree.children[1].end_byte), words, body)
 
     def _c_style_for_statement(self, tree: Tree, depth: int) -> Node:
-        body = self.script(tree.children[-1].children, depth)
-        return Unsupported(self.text(tree.start_byte, tree.end_byte), body)
+        return Unsupported(self.script(tree.children[-1].children, depth))
 
     def _case_statement(self, tree: Tree, depth: int) -> Node:
-        items = tuple(self._case_item(c, depth) for c in tree.children if c.type == "case_item")
-        return Case(self.word(tree.children[1], depth), items)
-
-    def _case_item(self, tree: Tree, depth: int) -> CaseItem:
-        close = next((i for i, c in enumerate(tree.children) if c.type == ")"), None)
-        if close is None:
-            raise UnparsedError
-        patterns = tuple(self.word(c, depth) for c in tree.children[:close] if c.type not in ("(", "|"))
-        body = [c for c in tree.children[close + 1 :] if c.type not in (";;", ";&", ";;&")]
-        ends = [c.type for c in tree.children if c.type in (";;", ";&", ";;&")]
-        return CaseItem(patterns, self.script(body, depth), ends[-1] if ends else "")
+        body: list[Tree] = []
+        for item in (child for child in tree.children if child.type == "case_item"):
+            close = next((i for i, c in enumerate(item.children) if c.type == ")"), None)
+            if close is None:
+                raise UnparsedError
+            body += item.children[close + 1 :]
+        return Unsupported(self.script(body, depth), (self.word(tree.children[1], depth),))
 
     def _function_definition(self, tree: Tree, depth: int) -> Node:
         name = next(c for c in tree.children if c.type == "word")
@@ -269,9 +258,6 @@ class Converter(WordConverter):
         if len(bodies) != 1:
             raise UnparsedError
         return Function(self.text(name.start_byte, name.end_byte), self._statement(bodies[0], depth + 1))
-
-    def _unsupported(self, tree: Tree) -> Node:
-        return Unsupported(self.text(tree.start_byte, tree.end_byte))
 
     # ------------------------------------------------------------ redirections and assignments
 

@@ -84,11 +84,6 @@ class Word(msgspec.Struct, frozen=True):
         unquoted = "".join("\0" if p.quoted else p.text for p in self.pieces if isinstance(p, Text))
         return not may_expand(unquoted)
 
-    @property
-    def expansions(self) -> tuple[Piece, ...]:
-        """The pieces whose text is known only when the script runs."""
-        return tuple(p for p in self.pieces if not isinstance(p, Text))
-
 
 class Assignment(msgspec.Struct, frozen=True):
     """`name=value`, `name=(…)` or `name[index]=value`; `value` is None for the last two."""
@@ -159,35 +154,12 @@ class If(msgspec.Struct, frozen=True, tag=True):
     otherwise: Script | None = None
 
 
-class While(msgspec.Struct, frozen=True, tag=True):
-    """`while` or `until`."""
-
-    condition: Script
-    body: Script
-    until: bool = False
-
-
 class For(msgspec.Struct, frozen=True, tag=True):
     """`for name in words`; words is None for `"$@"`."""
 
     name: str
     words: tuple[Word, ...] | None
     body: Script
-
-
-class CaseItem(msgspec.Struct, frozen=True):
-    """`pattern | pattern) body ;;`; the terminator is `;;`, `;&`, `;;&` or empty."""
-
-    patterns: tuple[Word, ...]
-    body: Script
-    terminator: str = ";;"
-
-
-class Case(msgspec.Struct, frozen=True, tag=True):
-    """`case word in … esac`."""
-
-    word: Word
-    items: tuple[CaseItem, ...]
 
 
 class Group(msgspec.Struct, frozen=True, tag=True):
@@ -212,10 +184,10 @@ class Function(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unsupported(msgspec.Struct, frozen=True, tag=True):
-    """A construct that is not modelled (`((…))`, `select`, some `for ((…))`), with the statements in it."""
+    """What is not modelled (`while`, `case`, `select`, arithmetic), with the statements and words in it."""
 
-    raw: str
     body: Script = Script(())
+    words: tuple[Word, ...] = ()
 
 
-Node = Simple | Pipeline | Not | AndOr | If | While | For | Case | Group | Compound | Function | Unsupported
+Node = Simple | Pipeline | Not | AndOr | If | For | Group | Compound | Function | Unsupported

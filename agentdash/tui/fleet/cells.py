@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from rich.cells import cell_len
 
-from agentdash.model.activity import MINUTES
 from agentdash.model.causes import causes
 from agentdash.model.fact import Fact
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
+from agentdash.thresholds import passed
 from agentdash.tui.fleet.columns import Column, Item, Layout
+from agentdash.tui.fleet.differences import difference_line
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
-from agentdash.tui.worker.usage import context_share, cost_words, is_nearly_full
+from agentdash.tui.worker.usage import cost_words, is_nearly_full
 
 CARDS_BELOW_CELLS: Final = 50
 """In a narrower list, workers that need the user have their names on a line of their own, and others lose
@@ -80,6 +81,14 @@ def row_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
     return _two_lines(item, layout, cells, look)
 
 
+def sandbox_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
+    """Return the lines of a worker in the list of sandbox problems: in a narrow list two."""
+    if cells >= CARDS_BELOW_CELLS:
+        return [layout.line(item, look)]
+    name = (_sign(item[1], look), *_name_cell(item, cells - 2, look))
+    return [name, (Span(" " * (_INDENT - 2)), *difference_line(item[1], cells - _INDENT, look))]
+
+
 def _two_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
     """Return the columns with the words of what is needed, and its object below them, farther left where it
     does not fit there."""
@@ -116,12 +125,20 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     row, worker = item
     tone: Tone = "strong" if worker.needs_you else "" if worker.group == "running" else "muted"
     if not (worker.below and row.folded):
-        return fact_line(fact_of(worker), cells, look, tone)
+        if not (marks := _marks(worker, look)) or (room := cells - width(marks)) < _MIN_OBJECT_CELLS:
+            return fact_line(fact_of(worker), cells, look, tone)
+        return justify(fact_line(fact_of(worker), room, look, tone), marks, cells, look.glyphs.ellipsis)
     more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
     below = Span(f"{worker.below[0].replace('-', ' ', 1)}{more}  ", "ask")
     room = cells - width((below,))
     rest = fact_line(fact_of(worker), room, look, tone) if room >= _MIN_OBJECT_CELLS else ()
     return fit((below, *rest), cells, look.glyphs.ellipsis)
+
+
+def _marks(worker: Worker, look: Look) -> Line:
+    """Return the thresholds that a worker has passed."""
+    words = ", ".join(words for _, words in passed(worker, look.thresholds, look.now))
+    return (Span(f"  {words}", "stuck"),) if words else ()
 
 
 # ---------------------------------------------------------------- cells of the other columns
@@ -154,6 +171,10 @@ def _name_cell(item: Item, cells: int, look: Look) -> Line:
     text = elide(worker.name, room - cell_len(tag), mark)
     fill = pad(tag, room - cell_len(text))
     return Span(stem, "muted"), Span(text, "strong" if worker.needs_you else ""), Span(fill, "muted")
+
+
+def _difference_cell(item: Item, cells: int, look: Look) -> Line:
+    return difference_line(item[1], cells, look)
 
 
 def _where_cell(item: Item, cells: int, look: Look) -> Line:
@@ -198,19 +219,12 @@ def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
 def _context_cell(item: Item, cells: int, _: Look) -> Line:
     """Return how full the context is, `37%`; where that is not known, the total of tokens, `12.4k`."""
     worker = item[1]
-    share, shown = context_share(worker), worker.on_screen
+    share, shown = worker.context_share, worker.on_screen
     if share is None:
         text = count(worker.tokens.total or (shown.total if shown else None))
         return (Span(elide(text, cells, ""), "muted"),)
     text = f"{math.floor(100 * share + _ROUNDING)}%"
     return (Span(elide(text, cells, ""), "waited" if is_nearly_full(share) else "muted"),)
-
-
-def _activity_cell(item: Item, _: int, look: Look) -> Line:
-    """Return a bar for each of the last minutes: its height is what the worker did."""
-    found = item[1].activity
-    levels = found.levels(look.now) if found else ()
-    return (Span("".join(look.glyphs.bars[level] for level in levels), "live"),)
 
 
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:
@@ -235,28 +249,17 @@ COLUMNS: Final = (
     Column("", lambda *_: 1, _sign_cell),
     Column("WORKER", lambda cells, _: max(16, min(32, cells * 22 // 100)), _name_cell, sorts="name"),
     Column("WHAT", None, _what_cell, sorts="attention"),
-    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell, needs="agents"),
-    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell, needs="places"),
+    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell),
+    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell),
     Column("SANDBOX", _sandbox_width, _sandbox_cell),
-    Column("ACTIVITY", _from(_ALL_FROM_CELLS, MINUTES), _activity_cell, sorts="activity"),
     Column(
         "CTX", _from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS), _context_cell, align_right=True, sorts="tokens"
     ),
-    Column(
-        "COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _cost_cell, align_right=True, sorts="cost", needs="costs"
-    ),
+    Column("COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _cost_cell, align_right=True, sorts="cost"),
     Column("FOR", lambda *_: _AGE_CELLS, _age_cell, align_right=True, sorts="age"),
 )
-
-
-def features(workers: Iterable[Worker]) -> frozenset[str]:
-    """Return which columns have anything to show that not every fleet has: `agents`, `places`, `costs`."""
-    workers = tuple(workers)
-    found = {
-        "agents": len({worker.agent.name for worker in workers}) > 1,
-        "places": any(worker.pane or worker.host for worker in workers),
-        "costs": any(
-            worker.tokens.by_model or (worker.on_screen and worker.on_screen.cost) for worker in workers
-        ),
-    }
-    return frozenset(name for name, is_there in found.items() if is_there)
+SANDBOX_COLUMNS: Final = tuple(
+    column._replace(title="CONFIGURED, ACTUAL", cell=_difference_cell) if column.width is None else column
+    for column in COLUMNS
+)
+"""Those of the list of sandbox problems."""

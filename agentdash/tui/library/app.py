@@ -19,16 +19,17 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
+from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.list import PlacedList
+from agentdash.tui.library.list import LibraryList
 from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryHelp, LibraryScreen
+from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
 from agentdash.tui.options import Options
+from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.view import View
 
 _LISTED_FIRST: Final = 200
 """Sessions that are listed before the first paint: more than any screen shows."""
@@ -78,7 +79,6 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self.root = LibraryScreen(self.glyphs, home=str(library.home.root), filters=options.filters)
         self.search_job: TextSearch | None = None
         self._search_worker: Worker[None] | None = None
-        self._rate = 0.0
         self._problem: str | None = None
         """Why there are no sessions; None until that is known."""
         self._visible_keys: tuple[str, ...] = ()
@@ -105,23 +105,20 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         listed = list(self._library.entries())
         self.call_later(self._show_listed, listed)
         known = {
-            key: self._library.refresh(entry)
-            for key, entry in self.model.entries.items()
-            if entry.depth != "listed"
+            key: self._library.refresh(entry) for key, entry in self.model.entries.items() if entry.is_read
         }
-        began = reported = time.monotonic()
+        reported = time.monotonic()
         portion: list[Entry] = []
         entries = [known.get(entry.key, entry) for entry in listed]
-        for read, entry in enumerate(self._library.fill(entries, lambda: self._visible_keys), 1):
+        for entry in self._library.fill(entries, lambda: self._visible_keys):
             portion.append(entry)
-            now = time.monotonic()
-            if now - reported > _REPORT_INTERVAL_S:
-                self.call_later(self._show_read, portion, read / (now - began))
+            if time.monotonic() - reported > _REPORT_INTERVAL_S:
+                self.call_later(self._show_read, portion)
                 portion = []
-                reported = now
+                reported = time.monotonic()
             if worker.is_cancelled:
                 return
-        self.call_later(self._show_read, portion, 0.0)
+        self.call_later(self._show_read, portion)
 
     def _show_listed(self, entries: Sequence[Entry]) -> None:
         self._problem = None if entries else self._library.problem or ""
@@ -129,10 +126,9 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._put_new(entries)
         self._arrange()
 
-    def _show_read(self, entries: Sequence[Entry], rate: float) -> None:
+    def _show_read(self, entries: Sequence[Entry]) -> None:
         """Show entries that were read, and the first new problem of a directory."""
         self.model.put(entries)
-        self._rate = rate
         unread = tuple(self._library.unread)
         new = [problem for problem in unread if problem not in self.model.unread]
         self.model.unread = unread
@@ -158,12 +154,10 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             return
         look = Look(self._clock.now(), self.glyphs)
         if self.root.is_mounted:
-            self.root.show(self.model, self.search_job, look, self._rate, self._problem)
+            self.root.show(self.model, self.search_job, look, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
-        if isinstance(self.screen, LibraryHelp) and self.screen.is_mounted:
-            self.screen.draw(View(look))
 
-    @on(PlacedList.CursorMoved)
+    @on(LibraryList.Moved)
     def _cursor_moved(self) -> None:
         if (row := self.root.sessions.selected) is not None:
             self.model.selected_key = row.key
@@ -257,7 +251,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.show_message("No session is selected.")
         return entry
 
-    @on(PlacedList.Opened)
+    @on(Choices.Opened)
     def action_open(self) -> None:
         """Return the selected session."""
         if (entry := self._selected_entry()) is None:
@@ -308,7 +302,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
 
     def action_help(self) -> None:
         """Open the help."""
-        self.push_screen(LibraryHelp(self.glyphs))
+        self.push_screen(HelpScreen(self.glyphs, partial(library_help, self.keys, self.glyphs)))
 
     async def action_back(self) -> None:
         """Stop a running search, else close its hits, else focus the list, else clear the filter."""

@@ -9,35 +9,33 @@ from textual import getters
 from textual.app import ComposeResult
 
 from agentdash.replay.library.search import TextSearch
-from agentdash.tui.format import elide_middle, pad
-from agentdash.tui.help import matching, signs
-from agentdash.tui.keys import BY_ID
+from agentdash.tui.format import elide_middle
+from agentdash.tui.help import entries, keys, signs
+from agentdash.tui.keys import Key
 from agentdash.tui.library.cells import detail
 from agentdash.tui.library.list import HitList, LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
-from agentdash.tui.view import View
 
 HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "sort", "quit", "help")
-_MAX_PROBLEM_LINES: Final = 2
 
 
-def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) -> Line:
-    """Return the first line: number of sessions, progress of reading them, the filter, their directory.
+def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
+    """Return the first lines: number of sessions, how many are read, the filter, their directory; then what
+    is wrong with the filter.
 
     Args:
         home: the directory of the sessions.
-        rate: sessions read per second; 0: nothing is being read.
-        cells: width of the line.
+        cells: width of the lines.
     """
     entries = model.entries.values()
     total, helped = len(entries), len(entries) - len(model.families)
+    read = sum(entry.is_read for entry in entries)
     unreadable = len(model.unread) + sum(entry.problem is not None for entry in entries)
     dots = look.glyphs.ellipsis
     spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(f"  {_counted(total, 'session')}", "strong")]
@@ -46,13 +44,14 @@ def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) ->
         spans.append(Span(found, "chosen"))
     elif helped and cells >= 60:
         spans.append(Span(f" ({_counted(helped, 'sub-agent')})", "muted"))
-    if rate:
-        read = sum(entry.depth != "listed" for entry in entries)
-        spans.append(Span(f"  {read:,} read, {rate:,.0f}/s", "muted"))
+    if read < total:
+        spans.append(Span(f"  {read:,} read", "muted"))
     if unreadable:
         spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
     right = Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted")
-    return justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
+    first = justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
+    wrong = model.query.problem
+    return [first, *(paragraph(wrong, cells - 1, "stuck", indent=1, cap=2) if wrong else ())]
 
 
 def _counted(number: int, name: str) -> str:
@@ -105,29 +104,26 @@ class LibraryScreen(Page):
         yield LibraryList(id="library")
         yield HitList(id="hits")
         yield Lines(id="detail", focusable=False)
-        hint = "words: denied, npm, api, nov; ! inverts; since:monday, ? has more"
+        hint = "words: denied, npm, api, nov; ! inverts; since:7d, ? has more"
         yield FilterBar(id="filter", hint=hint, saved=self._filters)
         hint = "words that were said, run or printed; enter searches"
         yield FilterBar(id="search", sign="S", hint=hint)
-        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
+        yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
         """Focus the list."""
         self.sessions.focus()
 
-    def show(
-        self, model: LibraryModel, job: TextSearch | None, look: Look, rate: float, problem: str | None
-    ) -> None:
+    def show(self, model: LibraryModel, job: TextSearch | None, look: Look, problem: str | None) -> None:
         """Draw the library.
 
         Args:
             job: the search that is open.
-            rate: sessions read per second; 0: nothing is being read.
             problem: why there are no sessions; None until that is known.
         """
         self.set_class(job is not None, "-searching")
-        self.top.show([head(model, self._home, rate, self.size.width, look)])
+        self.top.show(head(model, self._home, self.size.width, look))
         self.sessions.show_rows(
             model.rows,
             model.entries,
@@ -136,9 +132,6 @@ class LibraryScreen(Page):
             self._placeholder(model, problem),
             by_day=model.is_by_day,
         )
-        wrong = model.query.problem or ""
-        lines = paragraph(wrong, self.size.width - 2, "stuck", indent=1, cap=_MAX_PROBLEM_LINES)
-        self.filter.show_status(bool(wrong), lines[0], lines if wrong else ())
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
         self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
@@ -195,7 +188,7 @@ TERMS: Final = (
     ("words", "occur anywhere in a row or its detail, in any case and order: denied, mismatch, api, 20 nov"),
     ('"two words"', "occur together"),
     ("!term", "inverts the term"),
-    ("since:monday", "begun then or later; also 2026-11-01, 2026-11, yesterday, 7d, 12h, 20:15"),
+    ("since:7d", "begun then or later; also 12h, yesterday, 2026-11-01, 2026-11-01T20:15"),
     ("until:yesterday", "begun then or before"),
     (
         "state:failed",
@@ -203,21 +196,12 @@ TERMS: Final = (
     ),
     ("is:fork", "archived, compressed, denied, fork, helper, recording"),
 )
-_HEAD_CELLS: Final = 18
-"""The longest term and two spaces."""
 
 
-class LibraryHelp(TextModal):
-    """The help of the library."""
-
-    def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Return the keys, the terms of the filter, the signs."""
-        table = getattr(self.app, "keys", BY_ID)
-        lines: list[Line] = [(Span("Keys", "title"),)]
-        for key in (table[name] for name in LIBRARY_KEYS):
-            keys = (Span("  " + pad("  ".join(key.shown), _HEAD_CELLS), "key"),)
-            lines += paragraph(_HELP.get(key.id, key.help), cells, head=keys)
-        lines += [BLANK, (Span("Filter", "title"), Span("  every term has to match", "muted"))]
-        for term, text in TERMS:
-            lines += paragraph(text, cells, head=(Span("  " + pad(term, _HEAD_CELLS), "key"),))
-        return [*lines, BLANK, *matching(signs(cells, self.glyphs), "")]
+def library_help(table: Mapping[str, Key], glyphs: Glyphs, cells: int) -> list[Line]:
+    """Return the help of the library: the keys, the terms of the filter, the signs."""
+    return [
+        *keys("Keys", (table[name] for name in LIBRARY_KEYS), cells, _HELP),
+        *entries("Filter: every term has to match", ((term, "key", text) for term, text in TERMS), cells),
+        *entries("Signs", signs(glyphs), cells),
+    ]

@@ -14,7 +14,6 @@ from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look, sign
-from agentdash.tui.worker.usage import screen_words, token_lines
 
 _SOURCE_CELLS: Final = 12
 _RULE_CELLS: Final = 24
@@ -45,7 +44,6 @@ def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
         ],
         _verdict(worker, cells, look),
         _policies(worker, cells, look),
-        _predicted_denials(worker, cells),
         _links(worker, cells),
         _facts(worker, cells),
     )
@@ -100,18 +98,6 @@ def _policies(worker: Worker, cells: int, look: Look) -> list[Line]:
     return lines
 
 
-def _predicted_denials(worker: Worker, cells: int) -> list[Line]:
-    """Return the worker CLIs that the sandbox would deny paths that they write, and these paths."""
-    lines: list[Line] = []
-    for each in worker.sandbox.predicted_denials:
-        denied = (
-            f"{access.path} ({access.what}{', needed' if access.needed else ''})" for access in each.paths
-        )
-        lines += paragraph(", ".join(denied), cells, head=(Span(f"{each.agent}  ", "strong"),), cap=3)
-    title = paragraph("If it started one of these, its sandbox would deny", cells, "title")
-    return [*title, *lines] if lines else []
-
-
 def _links(worker: Worker, cells: int) -> list[Line]:
     """Return the processes and panes linked to the worker, each with its reason."""
     links = [line for link in worker.links for line in paragraph(f"{link.to}: {link.by}", cells, indent=2)]
@@ -131,8 +117,6 @@ def _facts(worker: Worker, cells: int) -> list[Line]:
         ("pane", f"{pane.key} in {pane.session}:{pane.window}" if pane else None),
         ("pids", ", ".join(map(str, worker.pids))),
         ("missing", "; ".join(worker.notes)),
-        ("tokens", "\n".join(token_lines(worker))),
-        ("screen", screen_words(worker)),
     )
     lines: list[Line] = []
     for label, text in facts:

@@ -11,11 +11,10 @@ import msgspec
 
 from agentdash.agents.claude.transcript import records
 from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
-from agentdash.agents.codex.rollout.texts import LogText, strings
 from agentdash.agents.launchers import is_always_listed
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import AllowedBy, CallKind, Escalation, Outcome
+from agentdash.model.events import CallKind, Escalation, Outcome
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -239,14 +238,15 @@ def _refusal(record: Record, output: str) -> Outcome | None:
     return "refused-by-approval" if _NOT_ASKED.search(output) else None
 
 
-def allowed_by(record: Record) -> AllowedBy | None:
-    """Return what allowed a call (`permissionDecision`); None where that is not stated, or refused."""
+def is_approved(record: Record) -> bool:
+    """Return whether a record states that the user allowed its call (`permissionDecision`)."""
     decision = record.permission_decision
-    if not isinstance(decision, dict) or decision.get("decision") != "accept":
-        return None
-    if (reason := decision.get("reasonType")) in ("rule", "mode"):
-        return "rule" if reason == "rule" else "mode"
-    return "person" if str(decision.get("source", "")).startswith("user") else None
+    return (
+        isinstance(decision, dict)
+        and decision.get("decision") == "accept"
+        and decision.get("reasonType") not in ("rule", "mode")
+        and str(decision.get("source", "")).startswith("user")
+    )
 
 
 def refused_connections(record: Record) -> Iterator[Refused]:
@@ -358,31 +358,3 @@ def _rule(path: str, access: str, cwd: str | None) -> PolicyRule:
         path = posixpath.normpath(posixpath.join(cwd or "/nowhere", path))
     is_pattern = any(character in path for character in "*?[") and not path.startswith(TMPDIR)
     return PolicyRule(path=path, access=access, glob=is_pattern)  # type: ignore[arg-type]
-
-
-# ------------------------------------------------------------
-# The texts of a line as they were written, whole: what a search reads beside its events
-
-
-def line_texts(line: bytes) -> Iterator[tuple[LogText, str]]:
-    """Yield kind and text of calls with all arguments, of outputs, and of the reasoning."""
-    try:
-        record = _any.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    message = record.get("message") if isinstance(record, dict) else None
-    content = message.get("content") if isinstance(message, dict) else None
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict):
-            yield from _block_texts(block)
-
-
-def _block_texts(block: dict[str, Any]) -> Iterator[tuple[LogText, str]]:
-    match block.get("type"):
-        case "thinking":
-            yield from (("reasoning", text) for text in strings(block.get("thinking")))
-        case "tool_use":
-            kind: LogText = "patch" if _KINDS.get(str(block.get("name"))) == "patch" else "command"
-            yield from ((kind, text) for text in strings(block.get("input")))
-        case "tool_result":
-            yield from (("output", text) for text in strings(block.get("content")))

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import (
     auto_approved,
-    child_mode_escalated,
     sandbox_silently_off,
 )
-from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
+from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings
 from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
-from agentdash.engine.judge.findings.remedies import (
-    exclude_flags,
-    remedy_for,
-    startup_remedy,
-)
-from agentdash.engine.judge.findings.requests import (
-    newest_request,
-    request_findings,
-    with_environment,
-)
+from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
+from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
@@ -32,9 +23,8 @@ from agentdash.engine.judge.findings.wording import (
     make_finding,
     policy_in_words,
 )
-from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, LedgerEntry, Operation, PathFacts, Remedy
+from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy, may_not
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
@@ -54,7 +44,6 @@ def judge_sandbox(
     *,
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
-    predictor: DenialPredictor | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
@@ -65,7 +54,6 @@ def judge_sandbox(
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, if it has one.
-        predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
@@ -73,7 +61,7 @@ def judge_sandbox(
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
+    own = [each for each in thread.observations if not each.by_user]
     checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
@@ -81,8 +69,7 @@ def judge_sandbox(
     if thread.agent == "codex":
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
-    different += child_mode_escalated(thread, parent_policy, requests)
-    differences = _merge(with_environment(finding, requests) for finding in different)
+    differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
     is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
     verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
@@ -104,32 +91,14 @@ def judge_sandbox(
         escalation=escalation,
         applied_policy=_first(each.policy for each in launchers),
         got=_observed([each for each, _ in worst_first if each.recorded is None and not each.effect], thread),
-        findings=(
-            *differences,
-            *_unexplained(policy_changes(thread), differences),
-            *denial_findings(thread, assessment.state, places),
-        ),
+        findings=(*differences, *denial_findings(thread, assessment.state, places)),
         evidence=tuple(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=_ledger(thread, places),
-        predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=newest,
     )
-
-
-def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObservation:
-    """Return an observation under the policy that it belongs to.
-
-    A call whose sandbox could not be started has run no process. What was observed under its id, while the
-    log was behind, belongs to a later call with the same script.
-    """
-    failed = thread.sandbox_failed
-    if failed is None or observation.recorded is not None or failed.call not in observation.calls:
-        return observation
-    calls = tuple(call for call in observation.calls if call != failed.call)
-    return replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
@@ -145,22 +114,14 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
         return False
     if observation.granted == "rule" and not observation.sandboxed:
         return False
-    if observation.recorded is not None and not _is_told(observation, thread):
-        return False
+    if observation.recorded is not None:
+        return False  # that there was a sandbox is no word of what it allows
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
     if observation.effect == "reached" and was.network is not Network.ON:
         return False
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
     return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
-
-
-def _is_told(observation: SandboxObservation, thread: Thread) -> bool:
-    """Return whether Codex states that it ran a command as the policy wants it. (What Claude Code states of
-    itself is compared, and proves nothing.)"""
-    policy = thread.policies[observation.policy].policy
-    is_as_configured = observation.recorded is policy.has_agent_sandbox and observation.granted is None
-    return thread.agent == "codex" and is_as_configured
 
 
 def _awaits_call(observation: SandboxObservation) -> bool:
@@ -197,12 +158,6 @@ def _merge_two(known: Finding, finding: Finding) -> Finding:
     )
 
 
-def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the policy changes that no other finding explains."""
-    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
-    return (change for change in changes if change.last not in dropped)
-
-
 # ---------------------------------------------------------------- what was observed
 
 
@@ -231,19 +186,8 @@ def _not_observed(
         yield "the call that started some of its processes is not in its log yet"
     if any(each.sandboxed is None for each in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
-    if any(map(_may_be_landlock, live)):
-        yield (
-            "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken"
-            " from the policy"
-        )
     if users := len(thread.observations) - len(own):
         yield f"{users} kind{'s' * (users > 1)} of commands were left out: the user's own run in no sandbox"
-
-
-def _may_be_landlock(observation: SandboxObservation) -> bool:
-    applied = observation.applied
-    has_no_launcher = applied is not None and applied.by == "nothing"
-    return bool(observation.sandboxed) and observation.own_network is False and has_no_launcher
 
 
 def _observed(own: Sequence[SandboxObservation], thread: Thread) -> Got:
@@ -341,21 +285,9 @@ def _has_sandbox_mark(observation: SandboxObservation) -> bool:
     return not observation.by_user and any(marks)
 
 
-_REFUSED_TARGETS: Final[Mapping[Operation, str]] = {
-    "read": "may not be read",
-    "exec": "may not be run",
-    "connect": "cannot be reached",
-    "resolve": "cannot be looked up",
-    "bind": "may not be listened on",
-    "start": "cannot be started",
-}
-"""What is refused of the target of an operation; all others write."""
-
-
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    refused = _REFUSED_TARGETS.get(denial.operation, "may not be written")
-    target = f": {denial.target} {refused}" if denial.target else ""
+    target = f": it {may_not(denial.operation)} {denial.target}" if denial.target else ""
     script, policy = call.script or call.text, thread.policy_of(call)
     return _finding(
         thread,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.state_paths import (
-    Installed,
     Mount,
     MountTable,
     PathAccess,
-    PredictedDenials,
     StatePath,
     WriteAccess,
     path_access,
     resolve_path,
 )
 
-_MAX_PREDICTIONS: Final = 1000
-"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
+_VERDICTS: Final[dict[bool | None, Literal["unknown", "allowed", "policy"]]] = {
+    None: "unknown",
+    True: "allowed",
+    False: "policy",
+}
 
 
 # ---------------------------------------------------------------- the mounts of a command
@@ -65,23 +65,15 @@ def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None)
     return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in possible_targets)
 
 
-class Exposed(NamedTuple):
-    """Which of `/`, the home and the parent of the workspace only the mounts make writable."""
-
-    paths: tuple[str, ...] = ()
-    """Those of the user."""
-    lost: tuple[str, ...] = ()
-    """Those in a filesystem that the sandbox has for itself: what is written there is lost with it."""
-
-
 def exposed_paths(
     policy: Policy,
     tables: MountTables,
     namespace: int | None,
     host: int | None,
     probes: Iterable[str | None],
-) -> Exposed:
-    """Return which paths only the mounts make writable.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which paths only the mounts make writable: those of the user, and those in a filesystem that the
+    sandbox has for itself, where what is written is lost with it.
 
     Args:
         namespace: the inode of the command's mount namespace.
@@ -90,10 +82,10 @@ def exposed_paths(
     """
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
-        return Exposed()
+        return (), ()
     open_paths = dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
     lost = tuple(path for path in open_paths if table.is_lost(path, tables.of(host)))
-    return Exposed(tuple(path for path in open_paths if path not in lost), lost)
+    return tuple(path for path in open_paths if path not in lost), lost
 
 
 # ---------------------------------------------------------------- state paths of worker CLIs
@@ -114,49 +106,9 @@ def paths_under_policy(
         cwd: where it would run.
         missing: absolute paths that are known not to exist yet.
     """
-    verdicts: dict[bool | None, Literal["unknown", "allowed", "policy"]] = {
-        None: "unknown",
-        True: "allowed",
-        False: "policy",
-    }
     found = []
     for row in paths:
         if (path := resolve_path(row.path, env, cwd)) is not None:
-            verdict = verdicts[policy.may_write(path, env.get("TMPDIR"))]
+            verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
-
-
-def denied_paths(
-    policy: Policy,
-    paths: Iterable[StatePath],
-    env: Mapping[str, str],
-    cwd: str | None,
-    missing: Collection[str] = (),
-) -> tuple[PathAccess, ...]:
-    """Return the state paths that the policy denies, needed ones first. Arguments: `paths_under_policy`."""
-    found = (path for path in paths_under_policy(policy, paths, env, cwd, missing) if path.denied)
-    return tuple(sorted(found, key=lambda path: not path.needed))
-
-
-class DenialPredictor:
-    """What policies would deny the worker CLIs that could be started on a machine; computed once per policy.
-
-    Args:
-        installed: the worker CLIs, and the environment that they would get.
-    """
-
-    def __init__(self, installed: Installed) -> None:
-        self.installed = installed
-        self.predict = lru_cache(_MAX_PREDICTIONS)(self._predict)
-
-    def _predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
-        """Return the state paths that a policy denies, by worker CLI; those without any are left out."""
-        if policy is None:
-            return ()
-        env = self.installed.env
-        found = (
-            PredictedDenials(agent, denied_paths(policy, rows, env, cwd))
-            for agent, rows in self.installed.workers.items()
-        )
-        return tuple(denials for denials in found if denials.paths)

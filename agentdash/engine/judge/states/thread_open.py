@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from agentdash.engine.judge.states.assessments import (
     screen_evidence,
 )
 from agentdash.engine.judge.states.thread_facts import PROCESS_START_GRACE_S, ThreadFacts
-from agentdash.model.events import ScreenRead
+from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import ProviderTrouble
@@ -101,15 +100,13 @@ def _wait(
     reading: ScreenRead | None,
 ) -> Assessment:
     """Return what a thread waits for: by its open call, or else as the screen quotes it."""
-    call, on_screen, by = case.newest_open_call, reading, ""
-    if case.asker is not None and case.asker.id != case.thread.id:
-        call, by = case.asker.open_calls[-1], f" of its sub-agent {case.asker.nickname or case.asker.id}"
+    call, on_screen = case.newest_open_call, reading
     if on_screen is not None and on_screen.state not in (State.WAITING_APPROVAL, State.WAITING_INPUT):
         on_screen = None
     tool = f"{call.tool} " if call is not None and call.kind == "other" else ""
     object_ = f": {tool}{call.text}" if call is not None and (tool or call.text) else ""
     if state is State.WAITING_APPROVAL:
-        why, fact = f"waits for an approval{by}{object_}", facts.wants(call, on_screen=on_screen)
+        why, fact = f"waits for an approval{object_}", facts.wants(call, on_screen=on_screen)
     elif on_screen is not None and (call is None or call.kind != "question"):
         why, fact = f"asks{object_}", facts.shown(on_screen)
     else:
@@ -119,21 +116,26 @@ def _wait(
 
 def approval_of_sub_agent(case: ThreadFacts) -> Assessment | None:
     """Return that a thread below it waits for an approval, whose dialog its own pane shows."""
-    asking, reading = case.asking, case.reading
-    if asking is None or reading is None or reading.state != State.WAITING_APPROVAL:
+    asker, reading, session = case.asker, case.reading, case.session
+    is_waiting = session is not None and session.status == "waiting"
+    is_shown = reading is not None and reading.state == State.WAITING_APPROVAL
+    if asker is None or not (is_shown or is_waiting):
         return None
-    call = asking.open_calls[-1] if asking.open_calls else None
-    why = f"its sub-agent {asking.nickname or asking.id} waits for an approval"
-    text = f"thread/status/changed waitingOnApproval of {asking.id}"
+    call, name = asker.open_calls[-1] if asker.open_calls else None, asker.nickname or asker.id
+    evidence = []
+    if session is not None and is_waiting:
+        evidence.append(Evidence(EvidenceSource.SESSION_FILE, session.since, _STATUS_RULE, "status waiting"))
+    if reading is not None and is_shown:
+        evidence.append(screen_evidence(reading, reading.text))
+    since = evidence[0].at
+    asks = Evidence(EvidenceSource.ROLLOUT, since, "sub-agent-asks", f"{name} ({asker.id}) waits for it")
     return Assessment(
         state=State.WAITING_APPROVAL,
-        since=reading.at,
-        why=f"{why}: {call.text}" if call else why,
-        evidence=(
-            Evidence(EvidenceSource.CODEX_FEED, reading.at, "sub-agent-asks", text),
-            screen_evidence(reading, reading.text),
-        ),
+        since=since,
+        why=f"its sub-agent {name} waits for an approval{f': {call.text}' if call else ''}",
+        evidence=(asks, *evidence),
         fact=facts.wants(call, on_screen=reading),
+        asker=asker.id,
     )
 
 
@@ -143,13 +145,8 @@ def approval_in_pane_of_session(case: ThreadFacts) -> Assessment | None:
     if call is None or dialog is None:
         return None
     opened = Evidence(EvidenceSource.ROLLOUT, call.at, "call-open", f"{call.tool}: {call.text}")
-    return Assessment(
-        state=State.WAITING_APPROVAL,
-        since=max(call.at, dialog.at),
-        why=f"waits for an approval in the pane of its session: {call.text}",
-        evidence=(dialog, opened),
-        fact=facts.wants(call),
-    )
+    why, since = f"waits for an approval in the pane of its session: {call.text}", max(call.at, dialog.at)
+    return Assessment(State.WAITING_APPROVAL, since, why, (dialog, opened), facts.wants(call))
 
 
 def open_question_or_permission(case: ThreadFacts) -> Assessment | None:
@@ -199,17 +196,15 @@ def escalation_without_process(case: ThreadFacts) -> Assessment | None:
     if case.processes_at is None or case.processes_at - call.at < PROCESS_START_GRACE_S:
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
-    asked = f"asked to leave the sandbox{reason}: {call.text}"
     absent = f"no process carries CODEX_TOOL_CALL_ID={call.id}"
-    return Assessment(
-        state=State.WAITING_APPROVAL,
-        since=call.at,
-        why=f"wants to run outside the sandbox: {call.text}",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, call.at, "open-escalation", asked),
-            Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent),
-        ),
+    return conclude(
+        State.WAITING_APPROVAL,
+        call.at,
+        "open-escalation",
+        f"wants to run outside the sandbox: {call.text}",
+        text=f"asked to leave the sandbox{reason}: {call.text}",
         fact=facts.wants(call),
+        more=[Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent)],
     )
 
 
@@ -237,16 +232,13 @@ def owner_gone(case: ThreadFacts) -> Assessment | None:
     if call is not None and not has_run:
         during = f"; `{call.text}` was asked for, and whether it was allowed is not known"
     last_at, unowned = case.thread.last_at or turn.since, "no process holds its writer lock or its rollout"
-    return Assessment(
-        state=State.EXITED,
-        since=case.ownerless_since,
-        why=f"its {case.cli} is gone{during}; the turn was never ended",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
-            Evidence(EvidenceSource.PROCESS, last_at, "no-owner", unowned),
-        ),
-        fact=facts.crashed(call, case.thread.last_prompt or "", has_run=has_run),
+    why = f"its {case.cli} is gone{during}; the turn was never ended"
+    evidence = (
+        Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
+        Evidence(EvidenceSource.PROCESS, last_at, "no-owner", unowned),
     )
+    fact = facts.crashed(call, case.thread.last_prompt or "", has_run=has_run)
+    return Assessment(State.EXITED, case.ownerless_since, why, evidence, fact)
 
 
 def _runs_unasked(thread: Thread, call: Call) -> bool:
@@ -263,40 +255,37 @@ def beyond_the_record(case: ThreadFacts) -> Assessment | None:
     The record gets a line only when something is complete: nothing marks the beginning of an answer. Claude
     Code ends its turn when only agents in the background work, and begins the next one by itself.
     """
-    turn, since = case.thread.turn, _busy_since(case)
-    if case.open_turn is not None or (since is None and not _agents_go_on(case)):
+    turn, session, evidence = case.thread.turn, case.session, []
+    if case.open_turn is not None:
         return None
-    evidence = list(_evidence_of_work(case, since))
+    if session is not None and _is_busy(session, case.thread):
+        busy = Evidence(EvidenceSource.SESSION_FILE, session.since, _STATUS_RULE, "status busy")
+        evidence.append(busy)
+    elif not _agents_go_on(case):
+        return None
     why, fact = "its session file: status busy", facts.by_status("busy", "")
     if case.agents:
         why = f"waits for {case.agents} background agent{'s' * (case.agents != 1)}"
         fact = Fact(FactKind.WORK, why)
+    if case.agents and turn is not None:
+        text = f"{case.agents} of the agents that it started have an open turn"
+        at = turn.ended_at or turn.since
+        evidence.append(Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text))
     if trouble := _newest_trouble(case, (turn.ended_at if turn else None) or 0.0):
         why, fact = f"tries again: {trouble.text}", facts.retries(trouble.text)
         evidence.append(trouble)
     return Assessment(State.RUNNING, evidence[0].at, why, tuple(evidence), fact)
 
 
-def _evidence_of_work(case: ThreadFacts, busy_since: float | None) -> Iterator[Evidence]:
-    if busy_since is not None:
-        yield Evidence(EvidenceSource.SESSION_FILE, busy_since, _STATUS_RULE, "status busy")
-    if case.agents and case.thread.turn is not None:
-        text = f"{case.agents} of the agents that it started have an open turn"
-        at = case.thread.turn.ended_at or case.thread.turn.since
-        yield Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text)
-
-
-def _busy_since(case: ThreadFacts) -> float | None:
-    """Return since when its session file is busy, or None if that is no longer written.
+def _is_busy(session: SessionSeen, thread: Thread) -> bool:
+    """Return whether a session file is busy, and still written.
 
     A file that was not changed by the beginning or the end of the newest turn is an old one; but with agents
     in the background it stays busy from turn to turn.
     """
-    session, turn = case.session, case.thread.turn
-    if session is None or session.status != "busy":
-        return None
+    turn = thread.turn
     is_older = turn is not None and session.since < turn.since - _STATUS_LATENESS_S
-    return None if is_older and not case.thread.children else session.since
+    return session.status == "busy" and (not is_older or bool(thread.children))
 
 
 def _agents_go_on(case: ThreadFacts) -> bool:
@@ -318,15 +307,9 @@ def resting_by_session_file(case: ThreadFacts) -> Assessment | None:
     reading = _reading_since(case, turn.since)
     if reading is not None and is_heard(reading, "idle"):
         return assess_screen(reading)
-    return conclude(
-        State.COMPLETED,
-        session.since,
-        _STATUS_RULE,
-        "its session file: status idle",
-        source=EvidenceSource.SESSION_FILE,
-        text="status idle",
-        fact=facts.done(turn.message or ""),
-    )
+    why, source = "its session file: status idle", EvidenceSource.SESSION_FILE
+    fact = facts.done(turn.message or "")
+    return conclude(State.COMPLETED, session.since, _STATUS_RULE, why, source=source, fact=fact)
 
 
 def _reading_since(case: ThreadFacts, since: float) -> ScreenRead | None:
@@ -348,7 +331,7 @@ def turn_open(case: ThreadFacts) -> Assessment | None:
         return None  # files without turn marks: the last message, or the end
     log, process = EvidenceSource.ROLLOUT, EvidenceSource.PROCESS
     evidence = [Evidence(log, turn.since, "turn-open", "the turn has begun and not ended")]
-    why, fact = "turn open, waiting for the model", facts.works(call, turn.message or "")
+    why, fact = "thinking", facts.works(call, turn.message or "")
     if call is not None:
         why = f"{_open_call_in_words(call)} since the turn's last call"
         evidence.append(Evidence(log, call.at, "call-open", f"{call.tool}: {call.text}"))
