@@ -13,7 +13,7 @@ from agentdash.collect.processes.sensor import ProcessSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex import CodexLogSource, StatusFeedSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
-from agentdash.collect.sources.session_logs import RolloutSource
+from agentdash.collect.sources.session_logs import SessionLogSource, rollouts_of
 from agentdash.collect.sources.workers import RequestSource, SessionFileSource
 from agentdash.config import Config
 from agentdash.model.source import Clock, Source
@@ -31,12 +31,13 @@ def live_sources(config: Config, clock: Clock, whole: Container[str] = ()) -> li
     """
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
-    sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, whole)]
+    sources: list[Source] = [SessionLogSource(rollouts_of(home), config.sessions, clock, scheduler, whole)]
     claude_home = ClaudeHome(config.claude_home)
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
-        from agentdash.collect.sources.session_logs import TranscriptSource
+        from agentdash.collect.sources.session_logs import transcripts_of
 
-        sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler, whole))
+        logs = transcripts_of(claude_home)
+        sources.append(SessionLogSource(logs, config.sessions, clock, scheduler, whole))
     if config.tmux:
         sources.append(_tmux_panes(config, clock, scheduler))
     sources += [

@@ -23,7 +23,7 @@ from collections.abc import (
 )
 from functools import cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -99,10 +99,8 @@ class LogFollower:
         skim_above: size in bytes above which only the head and the tail of a file are read at first.
         newest: how many of the newest logs are read at first; the others are read when they change. None:
             all.
-        since: logs that were changed after this (unix seconds) are read at first too, the newest by
-            `age_key` first, up to a size. `unread_recent` are the others.
-        age_key: returns a sort key for a path: newer logs sort higher, whatever their times of change, since
-            copied files have others. By default its name, since names of rollouts begin with their time.
+        since: logs that were changed after this (unix seconds) are read at first too, the newest first, up to
+            a size. `unread_recent` are the others.
         is_open: whether a program has a log open: such logs are read at first in any case.
         whole: logs that are read at first, and whole, whatever their size.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
@@ -118,7 +116,6 @@ class LogFollower:
         skim_above: int | None = None,
         newest: int | None = None,
         since: float = math.inf,
-        age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
         whole: Container[str] = (),
         marks: LineMarks = NO_MARKS,
@@ -130,7 +127,6 @@ class LogFollower:
         self._limits = ReadLimits(skim_above, max_line, batch, marks)
         self._newest = newest
         self._since = since
-        self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
         self._whole = whole
         self._has_swept = False
@@ -210,11 +206,11 @@ class LogFollower:
             return set(changed)
         chosen = set(changed[: self._newest])
         chosen.update(key for key in changed[self._newest :] if key in self._whole or self._is_open(key))
-        recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]
-        recent.sort(key=lambda key: self._age_key(found[key].path), reverse=True)
         room = _MAX_RECENT_BYTES
-        for key in recent:
-            size = found[key].stat.st_size
+        for key in changed:
+            size, modified = found[key].stat.st_size, found[key].stat.st_mtime
+            if key in chosen or modified < self._since:
+                continue
             room -= min(size, self._limits.skim_above or size)
             if room < 0:
                 self.unread_recent[key] = size
