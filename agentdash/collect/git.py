@@ -291,7 +291,7 @@ class GitSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
-        await look_repeatedly(self._read, _directories, emit, channel, cost_factor=_COST_FACTOR)
+        await look_repeatedly(self._read, emit, channel, cost_factor=_COST_FACTOR)
 
     def _read(self, fleet: Fleet, deadline: float = math.inf) -> list[Event]:
         events: list[Event] = []

@@ -23,7 +23,7 @@ from collections.abc import (
 )
 from functools import cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -38,9 +38,6 @@ from agentdash.collect.tail.log_file import (
 )
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.line_marks import NO_MARKS, LineMarks
-
-if TYPE_CHECKING:
-    from agentdash.collect.tail.fs_events import FileWatcher
 
 # Paths are strings inside: a sweep lists thousands of them, several times a minute.
 # ruff: noqa: PTH112, PTH116
@@ -143,12 +140,6 @@ class LogFollower:
         """The log that is being read whole."""
         self._needs_sweep = False
         """Whether a change was noticed that only a sweep can resolve."""
-        self._watch: FileWatcher | None = None
-
-    @property
-    def watching(self) -> str:
-        """How `follow` notices changes, for the status line: `events`, or `polling: ` and the reason."""
-        return self._watch.state if self._watch is not None else "polling: not following"
 
     # ------------------------------------------------------------ changes
 
@@ -241,7 +232,7 @@ class LogFollower:
         """
         from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - not needed to sweep
 
-        self._watch = watch = FileWatcher(self._roots)
+        watch = FileWatcher(self._roots)
         hints: set[str] = set()
         polled_at = 0.0
         sweeping = True
