@@ -190,22 +190,6 @@ async def test_why_a_link_is_lost_is_said(fake: FakeHost, script: str, detail: s
         assert link.host.link.news_at is None
 
 
-async def test_a_carrier_that_is_not_installed_is_said() -> None:
-    link = Link(carrier("x", HostSettings(carrier="no-such-carrier")), CLOCK, lambda _: None)
-    task = asyncio.create_task(link.run())
-    await until(lambda: is_lost(link, "no-such-carrier: not installed"))
-    task.cancel()
-    await asyncio.wait((task,))
-
-
-async def test_a_worker_that_went_while_the_link_was_lost_is_gone(fake: FakeHost) -> None:
-    fake.script("cat lines; sleep 0.1")
-    async with linked(fake) as (link, _):
-        await until(lambda: is_connected(link))
-        fake.lines.write_bytes(worker("z") + alive())
-        await until(lambda: is_connected(link) and set(link.host.workers) == {"z"})
-
-
 async def test_garbage_is_counted(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "MAX_LINE_BYTES", 10_000)
     fake.lines.write_bytes(b"\x1b[31mWelcome\n" + b"x" * 100_000 + b"\n" + worker("a") + b"{}\n" + alive())
@@ -353,9 +337,3 @@ def test_templates(template: str, argv: list[str]) -> None:
 )
 def test_commands_that_show_a_pane_there(settings: HostSettings, pane: str | None, command: str) -> None:
     assert carrier("x", settings).attach_command(pane) == command
-
-
-@pytest.mark.parametrize("template", ["'", "{} {}", " "])
-def test_templates_that_cannot_be_used(template: str) -> None:
-    with pytest.raises(CarrierError):
-        carrier("x", HostSettings(carrier=template))
