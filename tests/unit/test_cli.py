@@ -149,7 +149,6 @@ def test_status_document(home: Path) -> None:
                     "last": "2026-11-20T19:59:52.718Z",
                     "got_past": False,
                     "nested": None,
-                    "days": {"2026-11-20": 1},
                     **remedy,
                 }
             ],
@@ -163,6 +162,7 @@ def test_status_document(home: Path) -> None:
         "git": None,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
+        "limited_until": None,
         "history": [
             {
                 "state": "running",
