@@ -178,20 +178,6 @@ def test_chat_is_read_as_it_grows_as_it_is_read_at_once(tmp_path: Path, agent: s
 
 
 @pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
-def test_chat_that_was_cut_and_has_grown_again_is_read_anew(tmp_path: Path, agent: str) -> None:
-    path = prepare(agent, tmp_path)
-    whole = path.read_bytes()
-    expected = chat_of(agent, tmp_path)
-    path.write_bytes(b'{"type":"other"}\n' * 20)
-    reader = reader_of(agent)
-    reader.read(running(agent, tmp_path), STARTED + 100)
-    path.write_bytes(whole)  # the same inode, longer than what was read
-    seen = reader.read(running(agent, tmp_path), STARTED + 200)
-    assert seen is not None
-    assert seen.chat == expected
-
-
-@pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
 def test_broken_records_are_skipped(tmp_path: Path, agent: str) -> None:
     path = prepare(agent, tmp_path)
     expected = chat_of(agent, tmp_path)
