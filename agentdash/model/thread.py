@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentdash.model.activity import Activity
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
     CallKind,
@@ -215,8 +214,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest part of the timeline, oldest first; bounded."""
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
-    activity: Activity | None = None
-    """Turns, calls and messages of the last minutes; None: there were none yet."""
     observations: tuple[SandboxObservation, ...] = ()
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""
