@@ -460,19 +460,6 @@ def test_session_of_qwen_is_that_of_the_process_which_its_file_names(tmp_path: P
     assert session_by_qwen(numbered) == (first.stem, f"{first.stem}.runtime.json has its pid")
 
 
-@pytest.mark.parametrize("status", ['{"pid": 99}', "[]", '{"pid": "x"}', "{"])
-def test_session_of_qwen_whose_file_names_no_process_is_the_only_one(tmp_path: Path, status: str) -> None:
-    """Of one that has ended (`qwen --continue -p` goes on with its chat), or malformed."""
-    path = prepare("qwen", tmp_path)
-    named = path.with_suffix(".runtime.json")
-    named.write_text(status)
-    if "99" in status:
-        os.utime(named, (STARTED - 50, STARTED - 50))
-    by = f"{path.name}, the only chat of its directory that was written since it began"
-    assert session_by_qwen(running("qwen", tmp_path)) == (path.stem, by)
-    assert session_by_qwen(running("qwen", tmp_path), is_alone=False) is None
-
-
 # ---------------------------------------------------------------- what it is for
 
 
@@ -511,9 +498,3 @@ def shown(chat: Chat, state: str | None = None) -> Worker:
 )
 def test_log_decides_what_the_screen_leaves_open(chat: Chat, screen: str | None, expected: State) -> None:
     assert shown(chat, screen).state is expected
-
-
-def test_worker_has_name_tokens_tool_and_the_evidence_for_its_session() -> None:
-    found = shown(Chat(by="the only one", name="fix it", model="m", total=7, tool="bash: make"), "running")
-    assert (found.name, found.tokens.total, found.model, found.line) == ("fix it", 7, "m", "bash: make")
-    assert [(link.to, link.by) for link in found.links][1:] == [("session s1", "the only one")]
