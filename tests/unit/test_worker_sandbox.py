@@ -109,13 +109,6 @@ def test_no_finding(request_: Requested, kernel: Kernel | None, host: Kernel) ->
     assert (kinds(found), found.sandbox.verdict == "mismatch") == ([], False)
 
 
-def test_foreign_value_of_the_mark_counts_in_a_container_too() -> None:
-    confined = replace(HOST, seccomp=2)
-    assert kinds(seen(asked(ON, mark="SANDBOX=0"), kernel=confined, host=confined)) == [
-        "sandbox-silently-off"
-    ]
-
-
 def test_settings_that_are_newer_than_the_process_decide_nothing() -> None:
     file = origin('"sandbox": true', RequestLayer.USER, "/home/dev/.gemini/settings.json")
     request = replace(asked(ON, mark="SANDBOX=0", read_at=120.0), origins=(file,))
@@ -127,10 +120,6 @@ def test_agreement_is_a_match() -> None:
     assert seen(asked(OFF)).sandbox.verdict == "match"
     assert seen(asked(OFF), agent="opencode").sandbox.verdict == "match"
     assert seen(None).sandbox.verdict == "unverified"
-
-
-def test_request_of_another_process_in_the_pane_does_not_count() -> None:
-    assert seen(replace(asked(ON, mark="SANDBOX=0"), since=60.0)).sandbox.requested is None
 
 
 # ---------------------------------------------------------------- a sandbox around each command
@@ -203,11 +192,6 @@ def test_foreign_sandbox_is_named_and_is_no_finding(
     found = seen(asked(OFF), launcher, kernel=SANDBOXED, agent="opencode", parent=12, env=env)
     assert (found.sandbox.applied or "").startswith(expected)
     assert (found.sandbox.verdict, kinds(found)) == ("unverified", [])
-
-
-def test_mark_without_a_sandbox_names_nothing() -> None:
-    found = seen(asked(OFF), agent="opencode", env={"SANDBOX_RUNTIME": "1"})
-    assert (found.sandbox.applied, found.sandbox.verdict) == (None, "match")
 
 
 def test_container_that_it_started_itself_in() -> None:
