@@ -30,9 +30,7 @@ def origin(text: str, layer: RequestLayer = RequestLayer.ARGV, file: str | None 
 def asked(policy: Policy, *, mark: str | None = None, **more: object) -> Requested:
     """A request of the process that `seen` has, perhaps with an inherited mark."""
     by = origin(mark, RequestLayer.ENVIRONMENT) if mark else None
-    return Requested(
-        policy=policy, origins=(origin("-s"),), since=85.0, dropped_by=by, scope="worker", **more
-    )
+    return Requested(policy=policy, origins=(origin("-s"),), since=85.0, dropped_by=by, **more)
 
 
 def seen(
@@ -120,48 +118,6 @@ def test_agreement_is_a_match() -> None:
     assert seen(asked(OFF)).sandbox.verdict == "match"
     assert seen(asked(OFF), agent="opencode").sandbox.verdict == "match"
     assert seen(None).sandbox.verdict == "unverified"
-
-
-# ---------------------------------------------------------------- a sandbox around each command
-
-TOOLS = replace(asked(ON), scope="commands")
-SHELL = {"GEMINI_CLI": "1"}
-
-
-def command(pid: int, ppid: int, kernel: Kernel, *argv: str) -> e.Event:
-    return process(
-        pid,
-        ppid,
-        started=95.0,
-        kernel=kernel,
-        argv=argv,
-        env=SHELL,
-        name=argv[0],
-        launcher=read_launcher(argv[0], argv),
-    )
-
-
-def test_sandboxed_commands_match_and_the_launcher_is_named() -> None:
-    story = [
-        command(20, 11, HOST, "bwrap", "--args", "8", "--", "bash", "-c", "sleep 9"),
-        command(21, 20, SANDBOXED, "bash", "-c", "sleep 9"),
-    ]
-    found = seen(TOOLS, *story)
-    assert (found.sandbox.verdict, found.sandbox.applied, found.sandbox.launcher) == (
-        "match",
-        "Gemini CLI by bwrap",
-        "bwrap",
-    )
-    assert (found.sandbox.got.sandboxed, found.sandbox.applied_policy) == (True, None)
-
-
-def test_command_outside_is_a_finding_and_a_server_beside_it_is_none() -> None:
-    server = process(30, 11, started=95.0, env={}, argv=("node", "mcp.js"))
-    found = seen(TOOLS, server)
-    assert (found.sandbox.verdict, kinds(found)) == ("unverified", [])
-    found = seen(TOOLS, server, command(20, 11, HOST, "bash", "-c", "sleep 9"))
-    assert kinds(found) == ["sandbox-silently-off"]
-    assert found.sandbox.findings[0].pids == (20,)
 
 
 # ---------------------------------------------------------------- what built a sandbox
