@@ -95,6 +95,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         tail=last_part(event.output, _MAX_TAIL_CHARS),
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
+        allowed_by=event.allowed_by or known.allowed_by,
         denials=denials,
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
@@ -365,7 +366,7 @@ def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         policy=thread.policy_index_of(call),
         granted=granted(thread, call),
         recorded=event.sandboxed,
-        approved=event.approved,
+        approved=event.allowed_by == "person",
         first=event.at,
         last=event.at,
         calls=(event.call,),
