@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry, stable_target
 from agentdash.model.policy import Policy, PolicyRule
-from agentdash.model.states import State
 from agentdash.report.audit import audit
 from agentdash.report.check import denials_report
 from tests.unit.rollout_files import all_files
@@ -26,13 +25,6 @@ def ran(call: str, script: str, output: str = "", exit_code: int = 0, *, at: flo
 
 def ledger(*events: e.Event) -> list[LedgerEntry]:
     return list(worker(begun(), *events, done(at=150.0), polled(160)).sandbox.denials)
-
-
-def test_a_denial_is_entered_with_operation_target_and_call() -> None:
-    (entry,) = ledger(*ran("c1", "touch /srv/board/x", DENIED, 1))
-    assert (entry.what, entry.operation, entry.target) == ("filesystem", "create", "/srv/board/x")
-    assert (entry.certainty, entry.count, entry.calls, entry.got_past) == ("certain", 1, ("c1",), False)
-    assert (entry.first, entry.last) == (102.5, 102.5)
 
 
 def test_an_output_without_its_call_is_likely() -> None:
@@ -89,13 +81,6 @@ def test_names_of_what_is_kept_are_not_random(path: str) -> None:
     assert stable_target("/home/dev/.npm/_cacache/tmp/1a2b3c4d") == "/home/dev/.npm/_cacache/tmp/*"
 
 
-def test_a_thread_that_goes_on_is_complete_and_its_ledger_still_shows() -> None:
-    events = [*ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "make -s", at=110.0)]
-    found = worker(begun(), *events, done(at=150.0), polled(160))
-    assert found.state is State.COMPLETED
-    assert [entry.got_past for entry in found.sandbox.denials] == [False]
-
-
 def got_past(
     script: str, *, denied: str = "touch /srv/board/x", output: str = "", printed: str = DENIED
 ) -> bool:
@@ -128,11 +113,6 @@ def test_writing_a_target_is_past_and_naming_it_is_not(script: str, expected: bo
     assert got_past(script) is expected
 
 
-def test_a_failure_of_another_kind_is_not_past() -> None:
-    output = "cp: cannot stat 'missing': No such file or directory\n"
-    assert not got_past("cp missing /srv/board/x; true", output=output)
-
-
 def test_the_same_program_with_the_same_target_is_past() -> None:
     printed = "board: /srv/board/x: Read-only file system\n"
     assert got_past(
@@ -163,13 +143,6 @@ def test_a_host_is_reached_by_what_connects_to_it(script: str, expected: bool) -
     assert got_past(script, denied="curl -sS https://example.org/x", printed=RESOLVED_NOT) is expected
 
 
-def test_a_target_in_the_workspace_is_named_relative_to_it() -> None:
-    denied = "fatal: Unable to create '.git/index.lock': Read-only file system\n"
-    events = [*ran("c1", "git add x", denied, 128), *ran("c2", "touch .git/index.lock", at=110.0)]
-    (entry,) = ledger(*events)
-    assert (entry.target, entry.got_past) == (f"{CWD}/.git/index.lock", True)
-
-
 def test_denied_again_is_open_again() -> None:
     events = [
         *ran("c1", "touch /srv/board/x", DENIED, 1),
@@ -178,35 +151,6 @@ def test_denied_again_is_open_again() -> None:
     ]
     (entry,) = ledger(*events)
     assert (entry.got_past, entry.count) == (False, 2)
-
-
-def test_dropped_entries_are_counted_and_noted() -> None:
-    events = [
-        event
-        for number in range(205)
-        for event in ran(
-            f"c{number}",
-            f"touch /srv/{number}",
-            f"touch: cannot touch '/srv/{number}': Read-only file system\n",
-            1,
-            at=102.0 + number / 10,
-        )
-    ]
-    found = worker(begun(), *events, done(at=150.0), polled(160))
-    assert len(found.sandbox.denials) == 200
-    assert found.sandbox.denials[0].target == "/srv/5"
-    assert "5 older denials dropped" in found.notes
-
-
-def test_a_network_denial_names_the_host_and_is_likely() -> None:
-    events = ran("c1", "curl https://example.org/x", "curl: (6) Could not resolve host: example.org\n", 6)
-    found = worker(begun(), *events, done(at=150.0), polled(160))
-    (entry,) = found.sandbox.denials
-    assert (entry.what, entry.operation, entry.target) == ("network", "resolve", "example.org")
-    assert entry.certainty == "likely"
-    assert found.state is State.BLOCKED_SANDBOX
-    assert [finding.kind for finding in found.sandbox.findings] == ["denied-network"]
-    assert "likely" in found.assessment.why
 
 
 @pytest.mark.slow
