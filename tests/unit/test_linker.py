@@ -187,7 +187,7 @@ def test_mounts_and_state_paths_are_dropped_with_their_processes() -> None:
     path = PathAccess(
         "/home/dev/.local/share/opencode",
         "sessions",
-        WriteAccess("read-only-mount", Mount(1, 0, "/", read_only=True)),
+        WriteAccess("read-only-mount"),
         needed=True,
     )
     key = ProcessKey(41, 90.0)
