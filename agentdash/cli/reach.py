@@ -25,7 +25,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
 
     \b
     agentdash reach %4
-    agentdash reach --json | jq '.fleet[] | select(.kind == "escape")'
+    agentdash reach --json | jq '.workers[].reached[] | select(.kind == "escape")'
     """
     from agentdash.cli.fleet_access import exit_code, read_fleet, select_workers
     from agentdash.cli.output import console, print_document

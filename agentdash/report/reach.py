@@ -12,7 +12,7 @@ import msgspec
 
 from agentdash.documents.worker import document
 from agentdash.engine.judge.findings.write_access import reach_by_policy
-from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.reach import Reach, Reached, union
 from agentdash.model.states import Group
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_PROCESSES: Final = 16
 """Processes of one worker that are looked at: its newest ones."""
-_FLEET_FROM: Final = 2
-"""Workers from which a sum over the fleet is printed."""
 _VERBS: Final = {"connect": "connect to", "write": "write", "read": "read"}
 
 
@@ -69,28 +67,12 @@ class WorkerReachReport(msgspec.Struct):
     """Number of targets that it cannot reach."""
 
 
-class FleetReachReport(msgspec.Struct):
-    """A target, and the workers that reach it."""
-
-    kind: str
-    """The kind of target: a secret, a socket, a network, another worker's directory."""
-    path: str
-    what: str
-    """What it is."""
-    action: str
-    """`connect`, `write`, `read`."""
-    workers: list[str]
-    """Ids of those that can or may reach it."""
-
-
 class ReachReport(msgspec.Struct):
     """The document of `agentdash reach --json`."""
 
     schema: Literal["agentdash.reach/1"]
     generated_at: str
     workers: list[WorkerReachReport]
-    fleet: list[FleetReachReport]
-    """Over all these workers, the worst first."""
 
 
 def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> ReachReport:
@@ -111,7 +93,6 @@ def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> 
         schema="agentdash.reach/1",
         generated_at=iso(snapshot.at) or "",
         workers=reports,
-        fleet=_fleet(present, [reach for reach, _ in reaches]),
     )
 
 
@@ -133,11 +114,6 @@ def print_reach(report: ReachReport, console: Console) -> None:
             note = f" ({each.how})" if each.how else ""
             what = f"{_VERBS[each.action]} {each.path}{note}: {each.kind}, {each.what}"
             say(console, f"{each.certainty} {what}", 2)
-    if len(report.workers) >= _FLEET_FROM:
-        say(console, "all workers", style="bold")
-        for entry in report.fleet:
-            count = f"{len(entry.workers)} of {len(report.workers)}"
-            say(console, f"{count} can or may {_VERBS[entry.action]} {entry.path} ({entry.what})", 2)
     if not report.workers:
         say(console, "no workers")
 
@@ -199,13 +175,3 @@ def _paths(reach: Reach, certainty: str) -> list[str]:
 def _reached_report(each: Reached) -> ReachedReport:
     certainty = "can" if each.certainty == "can" else "may"
     return document(ReachedReport, each.target, certainty=certainty, how=each.how)
-
-
-def _fleet(workers: Sequence[Worker], reaches: Sequence[Reach | None]) -> list[FleetReachReport]:
-    reached: dict[ReachTarget, list[str]] = {}
-    for worker, reach in zip(workers, reaches, strict=True):
-        for each in reach.reached() if reach else ():
-            reached.setdefault(each.target, []).append(worker.id)
-    order = list(ReachKind)
-    ranked = sorted(reached.items(), key=lambda item: (order.index(item[0].kind), -len(item[1])))
-    return [document(FleetReachReport, target, workers=ids) for target, ids in ranked]

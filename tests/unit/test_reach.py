@@ -1,4 +1,4 @@
-"""`agentdash reach`: targets, policies, the union over processes and the fleet. What a process may do with a
+"""`agentdash reach`: targets, policies, the union over processes. What a process may do with a
 path is compared with real sandboxes in tests/oracle/test_reach_oracle.py."""
 
 from __future__ import annotations
@@ -172,14 +172,12 @@ def test_report(tmp_path: Path) -> None:
     assert ("escape", key.server) in reached
     assert not any(path in (f"{tmp_path}/a", f"{tmp_path}/c") for _, path in reached)
     assert not any(each.kind == "worker" for each in report.workers[1].reached)
-    (tree,) = (entry for entry in report.fleet if entry.kind == "worker")
-    assert (tree.path, tree.workers) == (f"{tmp_path}/b", ["live"])
 
 
 def test_own_directory_is_no_target() -> None:
     nested = (worker("above", "/srv"), worker("below", "/srv/project"))
     report = reach_report(Snapshot(NOW, nested))
-    assert not any(entry.kind == "worker" for entry in report.fleet)
+    assert not any(entry.kind == "worker" for each in report.workers for entry in each.reached)
     past = replace(nested[0], standing=Group.PAST)
     assert [each.id for each in reach_report(Snapshot(NOW, (past,)), (past,)).workers] == ["above"]
 
