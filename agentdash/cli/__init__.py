@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
+from agentdash import __version__
 from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -30,7 +31,6 @@ from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.tui import start_up
-from agentdash.version import described_version
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @options(FLEET_OPTIONS, HOST_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
-@click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.

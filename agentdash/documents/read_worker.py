@@ -7,12 +7,10 @@ becomes a note.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from datetime import date
+from collections.abc import Iterable
 from functools import cache
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -38,7 +36,6 @@ from agentdash.model.thread import Tokens
 from agentdash.model.times import parse_iso
 from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker
 
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
@@ -129,8 +126,7 @@ class _Reader:
         return self._read("finding", Finding, finding, remedy=_remedy(finding))
 
     def _denial(self, denial: DenialReport) -> LedgerEntry | None:
-        days = tuple(_days(denial.days))
-        return self._read("denial", LedgerEntry, denial, days=days, remedy=_remedy(denial))
+        return self._read("denial", LedgerEntry, denial, remedy=_remedy(denial))
 
     def _all(self, what: str, kind: type[_Struct], reports: Iterable[Any]) -> tuple[_Struct, ...]:
         return tuple(filter(None, (self._read(what, kind, each) for each in reports)))
@@ -178,13 +174,6 @@ def _fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
         struct = structs[0] if structs else None
         found.append(_Field(field.name, float in kinds, NoneType not in kinds, struct))
     return tuple(found)
-
-
-def _days(days: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Yield the days since 1970 and their counts, without what is not a date."""
-    for day, count in days.items():
-        with suppress(ValueError):
-            yield date.fromisoformat(day).toordinal() - _EPOCH_DAY, count
 
 
 def _remedy(stated: FindingReport | DenialReport) -> Remedy | None:

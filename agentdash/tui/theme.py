@@ -1,7 +1,7 @@
 """Glyphs, names and tones of states and verdicts, and the colours of the five themes.
 
 Glyphs in columns are one cell wide in every terminal, with three exceptions that East Asian terminals may
-draw two cells wide: `≠`, the box-drawing lines of the tree, and bars of sparklines. `--ascii` avoids them.
+draw two cells wide: `≠`, and the box-drawing lines of the tree. `--ascii` avoids them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ class Glyphs:
     states: dict[State, str]
     verdicts: dict[Verdict, str]
     directions: dict[Direction, str]
-    bars: str
-    """Heights of a sparkline, from nothing to full."""
     tree: tuple[str, str, str]
     """A child with siblings below it, the last child, and the line past a child."""
     folds: tuple[str, str]
@@ -59,7 +57,6 @@ UNICODE: Final = Glyphs(
     },
     verdicts={"match": "=", "mismatch": "≠", "unverified": " "},
     directions={"narrower": "▾", "wider": "▴", "label": "≠"},
-    bars=" ▁▂▃▄▅▆▇█",
     tree=("├ ", "└ ", "│ "),
     folds=("+ ", "- "),
     cursor="›",
@@ -76,7 +73,6 @@ ASCII: Final = replace(
     states={state: ascii_signs(sign) for state, sign in UNICODE.states.items()} | {State.COMPLETED: "o"},
     verdicts={"match": "=", "mismatch": "/=", "unverified": " "},
     directions={"narrower": "v", "wider": "^", "label": "/="},
-    bars=" .:-=+xX#",
     tree=("|- ", "`- ", "|  "),
     cursor="*",
     agrees=("/=", "="),

@@ -12,7 +12,7 @@ import msgspec
 from agentdash.cli import COMMANDS
 from tests.torture.faults import GOOD
 
-MEMORY: Final = ("memory.sqlite",)
+MEMORY: Final = ("memory-2.sqlite",)
 DIGESTS: Final = ("digests.sqlite",)
 STATUS: Final = ("status-",)
 """Beginnings of names in the state directory, as SECURITY.md lists them; SQLite has files beside its own."""

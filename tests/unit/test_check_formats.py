@@ -76,7 +76,6 @@ def denial(what: Any = "filesystem", target: str | None = "/b/x", **changes: Any
         last=None,
         got_past=False,
         nested=None,
-        days={},
     )
     return replace(whole, **changes)
 
