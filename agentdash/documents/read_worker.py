@@ -82,6 +82,7 @@ class _Reader:
             history=self._all("state", StatePeriod, worker.history),
             standing=Group(worker.group) if worker.group in list(Group) else group_of_state(state),
             stalled=parse_iso(worker.stalled_since),
+            limited_until=parse_iso(worker.limited_until),
             host=self._host,
             pane_there=worker.pane,
             git=self._read("repository", Repository, worker.git) if worker.git else None,

@@ -332,6 +332,8 @@ class WorkerReport(msgspec.Struct):
     workers."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
+    limited_until: str | None = None
+    """When the usage limit that it has stopped at is reset, or was; null: at none."""
     known: list[str] = []
     """The kinds of its findings that the user has marked as known: nothing counts them as problems."""
 
@@ -364,6 +366,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         history=[document(StatePeriodReport, period) for period in worker.history],
         host=worker.host,
         on_screen=worker.on_screen,
+        limited_until=iso(worker.limited_until),
         known=list(worker.known),
     )
 

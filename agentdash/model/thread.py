@@ -21,7 +21,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.policy import Grant, Policy
-from agentdash.model.tokens import ModelUsage
+from agentdash.model.tokens import ModelUsage, UsageWindow
 
 GRANT: Final = "request_permissions"
 GRANT_ENDED: Final = "end of the grant"
@@ -158,8 +158,8 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same by model."""
     context: int | None = None
     window: int | None = None
-    limit_used: float | None = None
-    limit_resets_at: float | None = None
+    limits: tuple[UsageWindow, ...] = ()
+    """The usage limits of its account, as it stated them last."""
 
 
 def without_record(size: int) -> str:

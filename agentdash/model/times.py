@@ -67,6 +67,12 @@ def time_of_day(at: float) -> str:
     return datetime.fromtimestamp(possible_time(at) or 0.0, UTC).strftime("%H:%M:%S")
 
 
+def local_time(at: float, now: float) -> str:
+    """Return a time by the local clock: `14:20`; of another day `Nov 28 14:20`."""
+    moment, today = datetime.fromtimestamp(at), datetime.fromtimestamp(now)  # noqa: DTZ006 - local, for people
+    return moment.strftime("%H:%M" if moment.date() == today.date() else "%b %d %H:%M")
+
+
 def took(seconds: float) -> str:
     """Return how long a call took: `0.03 s`, `2.1 s`, then as `lasted`."""
     if seconds < 1:

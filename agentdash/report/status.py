@@ -27,6 +27,7 @@ from agentdash.model.source import NOT_READ
 from agentdash.model.states import Group, State
 from agentdash.model.suggestions import suggest
 from agentdash.model.times import ago, iso
+from agentdash.model.usage_limits import UsageLimit, usage_limits
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import HostReport, ViaReport, host_report
 
@@ -36,6 +37,24 @@ if TYPE_CHECKING:
 _ALL_FROM_WIDTH: Final = 120
 """Columns from which the table has all its columns: below, state, worker and reason count."""
 _STYLES: Final = {Group.NEEDS_YOU: "bold red", Group.RUNNING: "green", Group.UNCLEAR: "yellow"}
+
+
+class UsageLimitReport(msgspec.Struct):
+    """A usage limit of an account, as one of its sessions stated it last."""
+
+    agent: str
+    home: str
+    """The directory of the CLI that is logged in with the account."""
+    plan: str
+    """Which limit, and of which plan; empty where that is not stated."""
+    minutes: int | None
+    """Its length, 300 for five hours; null where that is not stated."""
+    used: float
+    """Percent; may be more than 100."""
+    resets_at: str | None
+    """When all of it can be used again."""
+    stated_at: str | None
+    """How old this is: since then more may have been used."""
 
 
 class StatusReport(msgspec.Struct):
@@ -50,6 +69,8 @@ class StatusReport(msgspec.Struct):
     """Null if live sources were read."""
     hosts: list[HostReport] = []
     """Other hosts that are watched."""
+    limits: list[UsageLimitReport] = []
+    """The usage limits of the accounts of this machine that are not reset yet, the most used first."""
 
 
 def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
@@ -61,6 +82,20 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
         hosts=[host_report(link) for link in snapshot.hosts],
+        limits=[_limit_report(limit) for limit in usage_limits(snapshot.workers, snapshot.at)],
+    )
+
+
+def _limit_report(limit: UsageLimit) -> UsageLimitReport:
+    window = limit.window
+    return UsageLimitReport(
+        agent=limit.agent,
+        home=limit.home,
+        plan=window.plan,
+        minutes=window.minutes,
+        used=window.used,
+        resets_at=iso(window.resets_at),
+        stated_at=iso(window.at),
     )
 
 

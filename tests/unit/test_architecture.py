@@ -46,8 +46,9 @@ MAY_IMPORT = {
         "folders",
         "guide",
         "prices",
+        "thresholds",
     },
-    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs"},
+    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs", "thresholds"},
     "demo": {"model", "agents", "sandbox", "engine", "replay", "demo"},
     "config": {"model", "config", "files", "folders"},
     "files": {"files"},
@@ -58,6 +59,7 @@ MAY_IMPORT = {
     "prices": {"model", "prices"},
     "procfs": {"procfs"},
     "programs": {"programs"},
+    "thresholds": {"config", "model", "prices", "thresholds"},
 }
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}

@@ -331,24 +331,39 @@ def test_settings_of_another_thread_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "used", "resets"),
+    ("limits", "expected"),
     [
         (
-            {"primary": {"used_percent": 12.5, "window_minutes": 300, "resets_at": 1795300000}},
-            12.5,
-            1795300000,
+            {
+                "limit_id": "codex",
+                "plan_type": "plus",
+                "primary": {"used_percent": 112.5, "window_minutes": 300, "resets_at": 1795300000},
+                "secondary": {"used_percent": 40, "window_minutes": 10080, "resets_at": 1795900000},
+            },
+            [(112.5, 300, 1795300000, "codex plus"), (40, 10080, 1795900000, "codex plus")],
         ),
-        ({"primary": {"used_percent": 12.5, "resets_in_seconds": 60}, "secondary": None}, 12.5, BORN + 61),
-        ({"primary": {"used_percent": 12.5, "resets_at": "2026-11-20T20:00:00Z"}}, 12.5, 1795204800),
-        ({"primary_used_percent": 3.0, "secondary_used_percent": 1.0}, 3.0, None),
+        (
+            {"primary": {"used_percent": 12.5, "resets_in_seconds": 60}, "secondary": None},
+            [(12.5, None, BORN + 61, "")],
+        ),
+        (
+            {"primary": {"used_percent": 12.5, "resets_at": "2026-11-20T20:00:00Z"}},
+            [(12.5, None, 1795204800, "")],
+        ),
+        (
+            {"primary_used_percent": 3.0, "secondary_used_percent": 1.0, "primary_window_minutes": 299},
+            [(3.0, 299, None, ""), (1.0, None, None, "")],
+        ),
+        ({"primary": {"used_percent": "much", "window_minutes": 1e99}, "secondary": []}, []),
     ],
 )
-def test_rate_limit_formats(limits: dict[str, Any], used: float, resets: float | None) -> None:
-    (found,) = only(e.TokensCounted, read(event("token_count", info=None, rate_limits=limits)))
-    assert (found.limit_used, found.limit_resets_at) == (
-        used,
-        resets if resets is None else pytest.approx(resets),
-    )
+def test_rate_limit_formats(limits: dict[str, Any], expected: list[tuple[Any, ...]]) -> None:
+    count = {"total_token_usage": {"total_tokens": 5}}
+    (found,) = only(e.TokensCounted, read(event("token_count", info=count, rate_limits=limits)))
+    stated = [(each.used, each.minutes, each.resets_at, each.plan) for each in found.limits]
+    assert stated == [
+        (used, minutes, resets and pytest.approx(resets), plan) for used, minutes, resets, plan in expected
+    ]
 
 
 def test_tokens_are_emitted_when_they_change() -> None:

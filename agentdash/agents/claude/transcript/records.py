@@ -40,6 +40,8 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     origin: Any = None
     error: Any = None
     """Of a failed request: its kind (assistant records), or an object with `formatted` (`api_error`)."""
+    quota_limits: Any = None
+    """Of a request that a usage limit refused (2.1.332): `{"resetsAt": 1795738835, "rateLimitType": ...}`."""
     content: Any = None
     compact_metadata: Any = None
     """Of `compact_boundary` records: `{"preTokens": 1150, "postTokens": 250}`."""
