@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 import pytest
 
-from agentdash import version
 from agentdash.cli import app
 from agentdash.collect.clock import SystemClock
 from agentdash.demo.play import demo_hub
@@ -26,28 +25,6 @@ ROOT = Path(__file__).parents[2]
 def test_manual_page_is_current() -> None:
     """Run `python -m man.make` when a command has changed."""
     assert (ROOT / "man" / "agentdash.1").read_text("utf-8") == page()
-
-
-@pytest.mark.slow
-def test_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
-    """As git names it, whatever its way of keeping branches; elsewhere there is none."""
-
-    def git(*arguments: str) -> str:
-        identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-        done = subprocess.run(("git", *identity, *arguments), cwd=tmp_path, capture_output=True, check=True)
-        return done.stdout.decode().strip()
-
-    git("init", "--quiet")
-    git("commit", "--quiet", "--allow-empty", "--message", "x")
-    head = git("rev-parse", "HEAD")
-    git("worktree", "add", "--quiet", "beside")
-    assert [version._commit(str(tmp_path)), version._commit(str(tmp_path / "beside"))] == [head, head]
-    git("pack-refs", "--all")
-    assert [version._commit(str(tmp_path)), version._commit(str(tmp_path / "beside"))] == [head, head]
-    git("checkout", "--quiet", "--detach")
-    assert version._commit(str(tmp_path)) == head
-    with pytest.raises(OSError, match="git"):
-        version._commit("/proc")
 
 
 def test_manual_page_lists_every_command_and_option() -> None:
@@ -139,9 +116,3 @@ def test_bash_evaluates_the_script(tmp_path: Path) -> None:
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=True)
     assert (done.stdout, done.stderr) == ("wait\n", "")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-@pytest.mark.slow
-def test_completion_script(shell: str) -> None:
-    assert "_AGENTDASH_COMPLETE" in agentdash("completion", shell).stdout
