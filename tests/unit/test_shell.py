@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from agentdash import version
 from agentdash.cli import app
 from agentdash.collect.clock import SystemClock
 from agentdash.demo.play import demo_hub
@@ -25,6 +26,28 @@ ROOT = Path(__file__).parents[2]
 def test_manual_page_is_current() -> None:
     """Run `python -m man.make` when a command has changed."""
     assert (ROOT / "man" / "agentdash.1").read_text("utf-8") == page()
+
+
+@pytest.mark.slow
+def test_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
+    """As git names it, whatever its way of keeping branches; elsewhere there is none."""
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+        done = subprocess.run(("git", *identity, *arguments), cwd=tmp_path, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    git("init", "--quiet")
+    git("commit", "--quiet", "--allow-empty", "--message", "x")
+    head = git("rev-parse", "HEAD")
+    git("worktree", "add", "--quiet", "beside")
+    assert [version._commit(str(tmp_path)), version._commit(str(tmp_path / "beside"))] == [head, head]
+    git("pack-refs", "--all")
+    assert [version._commit(str(tmp_path)), version._commit(str(tmp_path / "beside"))] == [head, head]
+    git("checkout", "--quiet", "--detach")
+    assert version._commit(str(tmp_path)) == head
+    with pytest.raises(OSError, match="git"):
+        version._commit("/proc")
 
 
 def test_manual_page_lists_every_command_and_option() -> None:

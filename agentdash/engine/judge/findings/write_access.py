@@ -1,4 +1,4 @@
-"""What may be written and reached, by a policy and by the mounts of a command."""
+"""What may be written, by a policy and by the mounts of a command."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
-from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.reach import Certainty, Reach, Reached
+from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.state_paths import (
     Mount,
     MountTable,
@@ -113,33 +112,3 @@ def paths_under_policy(
             verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
-
-
-# ---------------------------------------------------------------- what a worker could reach
-
-
-def reach_by_policy(own: Reach, policy: Policy) -> Reach:
-    """Return what commands under a policy may reach, if nothing else limits this user's rights.
-
-    Args:
-        own: what agentdash itself reaches, which is in no sandbox.
-    """
-    if policy.is_full_access:
-        return Reach(own.targets, own.limits, "policy")
-    return Reach(tuple(_under(each, policy) for each in own.targets), ("its sandbox",), "policy")
-
-
-def _under(each: Reached, policy: Policy) -> Reached:
-    if each.certainty == "cannot":
-        return each
-    match each.target.action:
-        case "write":
-            allowed = policy.may_write(each.target.path)
-        case "connect":
-            allowed = {Network.ON: True, Network.OFF: False}.get(policy.network)
-        case _:
-            allowed = None if policy.has_deny else True
-    if allowed is False:
-        return Reached(each.target, "cannot", "its policy")
-    certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
-    return Reached(each.target, certainty, each.how)
