@@ -18,7 +18,6 @@ from agentdash import folders
 from agentdash.files import expand_user, read_text
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
-from agentdash.model.states import State
 from agentdash.model.suggestions import suggest
 
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
@@ -36,32 +35,44 @@ _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLA
 """Options that can also be set by an environment variable: paths."""
 
 
-class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """States that trigger a notification, by channel; none by default."""
+Occasion = Literal["needs-you", "done", "mismatch", "stalled"]
+QUIET_HOURS: Final = r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d"
 
-    bell: Annotated[
-        tuple[State, ...],
-        Meta(description="States that ring the terminal's bell.", examples=[["waiting-approval"]]),
-    ] = ()
-    terminal: Annotated[
-        tuple[State, ...],
-        Meta(description="States that send a terminal notification (OSC 9 and OSC 777)."),
-    ] = ()
-    desktop: Annotated[
-        tuple[State, ...],
-        Meta(description="States that make a desktop notification (`notify-send`, `osascript`)."),
-    ] = ()
-    pause: Annotated[
-        float,
+
+class NoticeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user away from the screen is told, and how; by default nothing."""
+
+    on: Annotated[
+        tuple[Occasion, ...],
+        Meta(description=f"What to tell of a worker: {', '.join(get_args(Occasion))}."),
+    ] = ("needs-you",)
+    command: Annotated[
+        tuple[str, ...],
         Meta(
-            ge=0, le=_MAX_SECONDS, description="Minimum seconds between two notifications of the same worker."
+            description="A program that gets each notice as one JSON document on its standard input.",
+            examples=[["/home/dev/bin/tell-me"]],
         ),
-    ] = 30.0
+    ] = ()
+    text: Annotated[
+        bool,
+        Meta(description="Whether that document has names, prompts and messages; else as `--redact` leaves."),
+    ] = False
+    quiet: Annotated[
+        Annotated[str, Meta(pattern=f"^{QUIET_HOURS}$")] | None,
+        Meta(
+            description="Hours, by the local clock, after which one notice tells of all that still holds.",
+            examples=["22:00-07:00"],
+        ),
+    ] = None
+    bell: Annotated[bool, Meta(description="Whether to ring the bell of the dashboard's terminal.")] = False
+    terminal: Annotated[
+        bool, Meta(description="Whether to send a notification to the dashboard's terminal (OSC 9 and 777).")
+    ] = False
 
     @property
-    def wanted(self) -> bool:
-        """Whether any state triggers a notification."""
-        return bool(self.bell or self.terminal or self.desktop)
+    def is_wanted(self) -> bool:
+        """Whether anything is told in any way."""
+        return bool(self.on and (self.command or self.bell or self.terminal))
 
 
 class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -162,8 +173,8 @@ class Config(msgspec.Struct, frozen=True):
     ] = None
     """None: ssh's own."""
     notices: Annotated[
-        NotificationSettings, Meta(description="Notifications when a worker enters a state; none by default.")
-    ] = NotificationSettings()
+        NoticeSettings, Meta(description="Notices for a user away from the screen; none by default.")
+    ] = NoticeSettings()
     hosts: Annotated[
         dict[str, HostSettings], Meta(description="Other hosts to watch: a table for each, by its name here.")
     ] = {}
@@ -305,7 +316,7 @@ def _problems(
             continue
         kind = _type_of(options, name)
         if isinstance(value, dict) and name == "notices":
-            yield from _problems(value, NotificationSettings, path, text)
+            yield from _problems(value, NoticeSettings, path, text)
         elif isinstance(value, dict) and name == "hosts":
             for host, settings in value.items():
                 if isinstance(settings, dict):
@@ -323,7 +334,9 @@ def _in_words(error: msgspec.ValidationError, kind: Any) -> str:
     """Return what is wrong with a value of an option, and what may stand there."""
     message = str(error).partition(" - at `$")[0].replace("`", "").replace(" | null", "")
     wrong = re.fullmatch(r"Invalid enum value '?(.*?)'?", message)
-    choices = THEMES if kind == _type_of(Config, "theme") else list(State)
+    if "matching regex" in message:
+        return 'Expected hours: "22:00-07:00"'
+    choices = THEMES if kind == _type_of(Config, "theme") else get_args(Occasion)
     return clean_line(message if wrong is None else f"invalid value {wrong[1]!r}{suggest(wrong[1], choices)}")
 
 

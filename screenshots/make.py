@@ -51,14 +51,19 @@ class Picture(NamedTuple):
         return f"{self.name}.svg" if self.theme == "dark" else f"{self.name}-{self.theme}.svg"
 
 
-PICTURES = (
-    Picture("fleet", (120, 36), 44),
-    Picture("fleet", (120, 36), 44, theme="light"),
-    Picture("split", (45, 50), 44),
-    Picture("why", (120, 36), 26, keys=("w",)),
-    Picture("wide", (200, 50), 60),
-    Picture("replay", (120, 36), 44, scene="past"),
-    Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "z"), scene="library"),
+THEMES = ("dark", "light")
+"""Each picture is drawn in both: pages show the one that their reader's browser asks for."""
+
+PICTURES = tuple(
+    picture._replace(theme=theme)
+    for theme in THEMES
+    for picture in (
+        Picture("fleet", (120, 36), 44),
+        Picture("split", (45, 50), 44),
+        Picture("why", (120, 36), 26, keys=("w",)),
+        Picture("replay", (120, 36), 44, scene="past"),
+        Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "z"), scene="library"),
+    )
 )
 
 FRAMES = (
@@ -71,9 +76,6 @@ FRAMES = (
     (Picture("moving", (120, 36), 44, scene="story"), 5),
 )
 """The frames of the animation, and for how many seconds each is shown."""
-
-
-MOVING_THEMES = ("dark", "light")
 
 
 async def draw(picture: Picture) -> str:
@@ -187,7 +189,7 @@ def main(folder: Path) -> None:
     """Draw all pictures into `folder`."""
     for picture in PICTURES:
         (folder / picture.file).write_text(asyncio.run(draw(picture)), "utf-8")
-    for theme in MOVING_THEMES:
+    for theme in THEMES:
         name = Picture("moving", (0, 0), 0, theme=theme).file
         (folder / name).write_text(asyncio.run(draw_moving(theme)), "utf-8")
 

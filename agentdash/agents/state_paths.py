@@ -3,40 +3,18 @@ write them."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from agentdash.agents.registry import adapters, identify_table
+from agentdash.agents.registry import adapters
 from agentdash.model.process import Process
-from agentdash.model.sanitize import clean_line
-from agentdash.model.state_paths import (
-    DEFAULTS,
-    Installed,
-    PathAccess,
-    StatePath,
-    WriteAccess,
-    path_access,
-    resolve_path,
-)
+from agentdash.model.state_paths import PathAccess, StatePath, WriteAccess, path_access, resolve_path
 
 
 @cache
 def state_paths() -> Mapping[str, tuple[StatePath, ...]]:
     """Return the state paths of every worker CLI that has a `[state]` table, by its name (`opencode`)."""
     return {name: adapter.state_paths for name, adapter in adapters().items() if adapter.state_paths}
-
-
-def installed() -> Installed:
-    """Return the worker CLIs on the PATH of this process."""
-    found = {
-        agent: rows
-        for agent, rows in state_paths().items()
-        if any(shutil.which(name) for name in identify_table(agent).programs)
-    }
-    env = {name: clean_line(value) for name in ("HOME", *DEFAULTS) if (value := os.environ.get(name))}
-    return Installed(found, env)
 
 
 def paths_of(process: Process, may_write: Callable[[str], WriteAccess]) -> tuple[PathAccess, ...]:

@@ -28,7 +28,7 @@ from agentdash.cli.options import (
 )
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
-from agentdash.model.suggestions import suggest
+from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.tui import start_up
 from agentdash.version import described_version
 
@@ -59,13 +59,13 @@ COMMANDS: Final = {
     "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),
     "metrics": _Entry("metrics", "Script", "The fleet for Prometheus"),
     "publish": _Entry("publish", "Script", "Write what sandboxed agents read"),
+    "notify": _Entry("notices", "Script", "A notice, to try its command"),
     "mcp": _Entry("mcp", "Script", "Answer agents over MCP"),
     "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
     "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
     "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
-    "remote": _Entry("remote", "Set up", "What another host lacks to be watched"),
     "completion": _Entry("completion", "Set up", "Completion for bash, zsh and fish"),
     "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
@@ -107,7 +107,9 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as unknown:
-            raise click.exceptions.NoSuchCommand(unknown.command_name, None, COMMANDS, ctx) from None
+            name = unknown.command_name
+            text = f"No such command '{name}'{did_you_mean(name, COMMANDS)}"
+            raise click.exceptions.NoSuchCommand(name, text, None, ctx) from None
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the options; `--help` and `--version` print."""

@@ -18,7 +18,7 @@ from agentdash import __version__
 from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
-from agentdash.config import Config, NotificationSettings
+from agentdash.config import Config
 
 if TYPE_CHECKING:
     from agentdash.engine.hub import Hub, Service
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from agentdash.store.attention import AttentionFile
     from agentdash.store.journal import Recorder
     from agentdash.tui.app import AgentDash
-    from agentdash.tui.notifier import Notifier
 
 _PANE_POLL_INTERVAL_S: Final = 0.5
 """Between two checks whether the pane to close with exists."""
@@ -100,6 +99,10 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     publisher = Publisher(config.codex_home or default_home(), clock)
     if config.publish:
         services.append(("status file", lambda: publisher.keep(hub)))
+    if config.notices.is_wanted:
+        from agentdash.cli.notices import Notices
+
+        services.append(Notices(config, hub, publisher.keeper, _write_to_terminal).service)
     cleanups = [publisher.withdraw, live.save, *([recorder.flush] if recorder else [])]
     with ExitStack() as stack:
         for cleanup in cleanups:
@@ -131,7 +134,6 @@ def _show(
         clock,
         options=screen_options(config, attach_command=_attach_commands(config) if config.hosts else None),
         go_to_pane=_go_to_pane,
-        on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
         attention=user,
     )
     if close_with is not None:
@@ -151,15 +153,10 @@ def _attach_commands(config: Config) -> Callable[[Worker], str]:
     return lambda worker: carriers[worker.host or ""].attach_command(worker.pane_there)
 
 
-def _notifier(settings: NotificationSettings) -> Notifier:
-    """Return a notifier that writes to the terminal; one write per sequence never splits Textual's."""
-    from agentdash.tui.notifier import Notifier
-
-    def write(text: str) -> None:
-        with suppress(OSError), Path("/dev/tty").open("wb", buffering=0) as terminal:
-            terminal.write(text.encode())
-
-    return Notifier(settings, write)
+def _write_to_terminal(text: str) -> None:
+    """Write to the terminal beside Textual, at once: a sequence never splits one of Textual's."""
+    with suppress(OSError), Path("/dev/tty").open("wb", buffering=0) as terminal:
+        terminal.write(text.encode())
 
 
 async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
@@ -15,7 +15,7 @@ from agentdash.report.redact import Scrubber, map_texts
 
 
 @click.command()
-@options(FLEET_OPTIONS)
+@options(FLEET_OPTIONS, HOST_OPTIONS)
 @click.option(
     "--report",
     "for_others",
@@ -30,6 +30,7 @@ def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
 
     \b
     agentdash doctor
+    agentdash doctor --host build1            whether it is reached, and has agentdash
     agentdash doctor --report > doctor.txt
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """

@@ -63,7 +63,9 @@ class FleetView(NamedTuple):
     via: ViaReport | None = None
 
 
-def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) -> FleetView:
+def read_fleet(
+    config: Config, target: str | None, *, no_cache: bool = False, whole_since: float | None = None
+) -> FleetView:
     """Return the fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
 
     Inside a sandbox it is read from the status file; that, and an engine failure, is reported on stderr.
@@ -72,6 +74,7 @@ def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) ->
     Args:
         target: what to look for; None: all.
         no_cache: whether all sessions are read, and no digests of them kept.
+        whole_since: sessions that were active after this time (unix seconds) are read whole.
 
     Raises:
         click.UsageError: no worker matches, or panes of several tmux servers do.
@@ -80,7 +83,7 @@ def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) ->
     if (why := _confinement(config)) is not None:
         view = _read_file(config, why, target)
     else:
-        view = FleetView(_poll(config, target, no_cache=no_cache))
+        view = FleetView(_poll(config, target, no_cache=no_cache, whole_since=whole_since))
     warn_if_indirect(view.via)
     found = select_workers(view.snapshot, target)
     if found is None and config.sessions is not None and view.via is None:
@@ -180,10 +183,15 @@ def _confinement(config: Config) -> str | None:
 
 
 def _poll(
-    config: Config, target: str | None, *, no_cache: bool, whole: frozenset[str] = frozenset()
+    config: Config,
+    target: str | None,
+    *,
+    no_cache: bool,
+    whole_since: float | None = None,
+    whole: frozenset[str] = frozenset(),
 ) -> Snapshot:
-    """Poll the sources once, and save what was observed; again, where the target is a session of which only
-    head and tail were read.
+    """Poll the sources once, and save what was observed; again, where sessions are to be read whole of which
+    only head and tail were read: the target, and those that were active since a time.
 
     Args:
         whole: threads whose logs are read whole.
@@ -203,8 +211,13 @@ def _poll(
         snapshot = replace(snapshot, sources=(*others, health))
     if known is not None:
         known.save()
-    named = select_workers(snapshot, target) if target is not None and not whole else None
-    threads = [live.hub.fleet.threads.get(worker.id) for worker in named.workers] if named else []
+    if whole:
+        return snapshot
+    named = select_workers(snapshot, target) if target is not None else None
+    wanted = [*named.workers] if named is not None else []
+    if whole_since is not None:
+        wanted += [each for each in snapshot.workers if (each.last_activity or 0.0) >= whole_since]
+    threads = [live.hub.fleet.threads.get(worker.id) for worker in wanted]
     skimmed = frozenset(each.id for each in threads if each and each.file and each.file.skimmed)
     return _poll(config, target, no_cache=no_cache, whole=skimmed) if skimmed else snapshot
 

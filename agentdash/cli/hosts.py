@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,8 +12,6 @@ from agentdash.config import Config, HostSettings
 from agentdash.model.sanitize import clean_line
 
 _MAX_NAME_CHARS: Final = 100
-_THREAD_THERE: Final = re.compile(r"(?P<host>[^/\s]+):(?P<thread>[0-9a-f][0-9a-f-]{3,35})", re.ASCII)
-"""A host, and an id of a thread or its beginning."""
 
 
 def chosen_hosts(config: Config, flags: Mapping[str, Any]) -> dict[str, HostSettings]:
@@ -52,16 +49,6 @@ def carrier_named(name: str, config: Config) -> Carrier:
     settings = config.hosts.get(name) or HostSettings(ssh=name)
     _check(name, settings, config)
     return carrier(name, settings, config.ssh_config)
-
-
-def split_host(target: str, config: Config) -> tuple[Carrier | None, str]:
-    """Return the carrier of the host that a target like `build1:01a1fa8b` names, and the thread there; no
-    carrier where it names none."""
-    for name in sorted(config.hosts, key=len, reverse=True):
-        if target.startswith(f"{name}:"):
-            return carrier_named(name, config), target.removeprefix(f"{name}:")
-    named = _THREAD_THERE.fullmatch(target)
-    return (carrier_named(named["host"], config), named["thread"]) if named else (None, target)
 
 
 def _check(name: str, settings: HostSettings, config: Config) -> None:

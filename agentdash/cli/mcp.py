@@ -22,9 +22,10 @@ _MISSING: Final = "`agentdash mcp` needs the MCP SDK: `pip install '.[mcp]'` in 
 @click.command()
 @options(FLEET_OPTIONS)
 def mcp(**given: Any) -> None:
-    """Serve status, wait, explain, check and sessions as read-only tools over MCP, on stdin and stdout.
+    """Serve status, wait and explain as read-only tools over MCP, on stdin and stdout.
 
-    Worker CLIs start it outside their sandbox, so that a sandboxed agent can ask about other workers.
+    Worker CLIs start it outside their sandbox, so that a sandboxed agent can ask about other workers. What
+    files alone show, as `check` and `sessions`, it can read by itself.
 
     \b
     codex mcp add agentdash -- agentdash mcp

@@ -7,7 +7,6 @@ import gc
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import click
@@ -16,26 +15,18 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 from rich.console import Console
 
-from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.fleet_access import FleetView, read_fleet, with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
 from agentdash.collect.tmux.servers import servers
-from agentdash.config import Config, state_folder
+from agentdash.config import Config
 from agentdash.model.engine_failure import EngineFailedError
-from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.audit import audit, find_logs
-from agentdash.report.check import ThreadReport
-from agentdash.report.elements import denial_line
 from agentdash.report.explain import print_explained
-from agentdash.report.sessions import read_sessions
 from agentdash.report.status import wait_line
-from agentdash.store.digests import DigestStore
 
 MAX_ANSWER_CHARACTERS: Final = 8_000
 """About 2,000 tokens: an agent pays for each of them again with every later request."""
@@ -44,7 +35,6 @@ _DEFAULT_WAIT_S: Final = 45.0
 """Codex 0.169 gives up on a tool after 60 s, unless its config has another `tool_timeout_sec`."""
 _MAX_WAIT_S: Final = 900.0
 _MAX_WORKERS: Final = 50
-_MAX_SESSIONS: Final = 50
 _MAX_NAME_CHARACTERS: Final = 40
 _MAX_WHY_CHARACTERS: Final = 200
 _R = TypeVar("_R")
@@ -61,7 +51,7 @@ class Tools:
     @property
     def all(self) -> tuple[Callable[..., Any], ...]:
         """Return the tools; a docstring is what the model reads."""
-        return self.status, self.wait, self.explain, self.check, self.sessions
+        return self.status, self.wait, self.explain
 
     async def status(
         self,
@@ -113,21 +103,6 @@ class Tools:
         )
         return _short(out.getvalue())
 
-    async def check(
-        self,
-        thread: Annotated[
-            str | None, Field(description="Thread id or its beginning. Default: the newest sessions.")
-        ] = None,
-        newest: Annotated[int, Field(ge=1, le=_MAX_SESSIONS)] = 20,
-    ) -> str:
-        """Audit past sessions from their files: where the sandbox that a command had differs from the one
-        that was configured, and what was denied and not got past."""
-        return await _in_thread(lambda: _short(self._check(thread, newest)))
-
-    async def sessions(self, limit: Annotated[int, Field(ge=1, le=_MAX_SESSIONS)] = 10) -> str:
-        """The newest sessions: id, begin, directory and first prompt. JSON."""
-        return await _in_thread(lambda: _short(self._sessions(limit)))
-
     def _read(self, target: str | None) -> FleetView:
         """Return the fleet, or what matches a target."""
         self._check_server(target)
@@ -145,37 +120,6 @@ class Tools:
         )
         if not set(named) <= set(watched):
             raise ToolError(f"{clean_line(target or '')!r} is on a tmux server that is not watched")
-
-    def _check(self, thread: str | None, newest: int) -> str:
-        home = CodexHome(self._config.codex_home or default_home())
-        claude = ClaudeHome(self._config.claude_home)
-        try:  # a tool of a model audits sessions, not any file
-            found = find_logs(home, claude, () if thread is None else [thread], are_paths=False)
-        except LookupError as error:
-            raise ToolError(f"{error}: see the tool sessions") from error
-        paths = found.paths
-        if thread is None:
-            paths = sorted(paths, key=_modified_at, reverse=True)[:newest]
-        report = audit(paths, unreadable=found.unreadable, digests=DigestStore(state_folder()))
-        lines = [line for each in report.threads for line in _thread_lines(each)]
-        totals = report.totals
-        lines.append(
-            f"{totals.threads} threads: {totals.match} match, {totals.mismatch} mismatch, "
-            f"{totals.unverified} unverified, {totals.unreadable} unreadable, "
-            f"{totals.open_denials} denials not got past"
-        )
-        return "\n".join(lines)
-
-    def _sessions(self, limit: int) -> str:
-        listed = read_sessions(self._config.codex_home, limit, self._config.claude_home)
-        rows = [
-            {"id": each.id, "started_at": each.started_at, "cwd": each.cwd, "prompt": each.prompt}
-            for each in listed.sessions
-        ]
-        problems = [str(problem) for problem in listed.problems] + (
-            [listed.problem] if listed.problem else []
-        )
-        return msgspec.json.encode({"sessions": rows, "problems": problems}).decode()
 
 
 async def _in_thread(work: Callable[[], _R]) -> _R:
@@ -223,29 +167,6 @@ def _worker_fields(worker: Worker) -> dict[str, Any]:
         "verdict": worker.sandbox.verdict,
         "findings": [finding.kind for finding in worker.sandbox.findings],
     }
-
-
-def _modified_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _thread_lines(thread: ThreadReport) -> list[str]:
-    lines = [f"{thread.id} cannot be read: {thread.problem}"] if thread.problem else []
-    lines += [
-        f"{thread.id} {finding.kind} ({finding.direction}): {finding.message}"
-        + (f" Remedy: {finding.remedy}" if finding.remedy else "")
-        for finding in thread.findings
-        if finding.kind not in DENIAL_KINDS
-    ]
-    lines += [
-        f"{thread.id} {denial_line(denial)}" + (f" Remedy: {denial.remedy}" if denial.remedy else "")
-        for denial in thread.denials
-        if not denial.got_past
-    ]
-    return lines
 
 
 def _short(text: str) -> str:

@@ -37,7 +37,7 @@ def preflight(
     ARGS are as for codex; options of agentdash come before them. With --worker: the state directories of an
     agent that the sandbox of a Codex would deny it.
 
-    Exit code 0: nothing is in the way. 1: a setting has no effect, or something would be denied.
+    Exit code 0: nothing is in the way. 1: it would not get what is asked for, or something would be denied.
 
     \b
     agentdash preflight -s workspace-write

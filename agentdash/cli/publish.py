@@ -9,8 +9,10 @@ import click
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import termination
 from agentdash.cli.live_hub import LiveHub, live_hub, return_freed_memory
+from agentdash.cli.notices import Notices
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
+from agentdash.config import Config
 from agentdash.engine.hub import running, sound
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
@@ -22,9 +24,11 @@ from agentdash.store.status_file import Publisher
 def publish(**given: Any) -> None:
     """Watch without a screen, and write the file that `status` and `wait` read inside a sandbox.
 
-    An open dashboard writes it as well. Runs until it is interrupted or terminated, and removes the file
-    then. Exit code: 128 + the number of the signal, as in 130 for ctrl-c and 143 for SIGTERM. 2: it cannot
-    watch, or the file cannot be written.
+    An open dashboard writes it as well; either sends notices. Runs until it is interrupted or terminated,
+    and removes the file then.
+
+    Exit code: 128 + the number of the signal, as in 130 for ctrl-c and 143 for SIGTERM. 2: it cannot watch,
+    or the file cannot be written.
 
     \b
     agentdash publish &
@@ -36,13 +40,16 @@ def publish(**given: Any) -> None:
     try:
         live = live_hub(config, clock)
         with termination.forced_cleanup(publisher.withdraw), termination.forced_cleanup(live.save):
-            termination.run(_publish(live, publisher))
+            termination.run(_publish(live, publisher, config))
     finally:
         publisher.withdraw()  # its service does it, unless it was cancelled before it began
 
 
-async def _publish(live: LiveHub, publisher: Publisher) -> None:
+async def _publish(live: LiveHub, publisher: Publisher, config: Config) -> None:
     hub = live.hub
+    services = [("status file", lambda: publisher.keep(hub)), live.service]
+    if config.notices.is_wanted:
+        services.append(Notices(config, hub, publisher.keeper).service)
     try:
         first = sound(await hub.once())
         if (other := publisher.keeper()) is not None:
@@ -58,7 +65,7 @@ async def _publish(live: LiveHub, publisher: Publisher) -> None:
                     f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}"
                 ) from error
             click.echo(f"agentdash: writing {clean_line(str(publisher.path))} until ctrl-c", err=True)
-        async with running(hub, ("status file", lambda: publisher.keep(hub)), live.service):
+        async with running(hub, *services):
             async for snapshot in hub.snapshots():
                 if snapshot.failure is not None and not snapshot.failure.goes_on:
                     raise EngineFailedError(snapshot.failure)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +15,6 @@ from agentdash.cli.options import (
     CODEX_HOME_OPTION,
     JOURNAL_OPTION,
     SPEEDS,
-    SSH_CONFIG_OPTION,
     Span,
     config_of,
     not_empty,
@@ -29,34 +25,16 @@ from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder, state_folder
 from agentdash.model.limits import MAX_GAP_S
-from agentdash.model.sanitize import clean_line
 from agentdash.tui import start_up
 
 if TYPE_CHECKING:
     from agentdash.cli.family import Playable
-    from agentdash.collect.remote.carrier import Carrier
-
-
-# generic since click 8.3 only
-class _Replacement(click.ParamType):  # type: ignore[type-arg]
-    """A text and what it is replaced by: `OLD=NEW`."""
-
-    name = "replacement"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        old, equals, new = str(value).partition("=")
-        if not equals or not old.strip().strip("/~"):
-            self.fail(f"{value!r} is not OLD=NEW: a path or words, and what they become", param, ctx)
-        return old, new
 
 
 @click.command()
 @options(APPEARANCE_OPTIONS)
 @CODEX_HOME_OPTION
-@click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]", callback=not_empty)
-@SSH_CONFIG_OPTION
+@click.argument("target", required=False, metavar="[THREAD|FILE]", callback=not_empty)
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
@@ -83,23 +61,9 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Write a report: .html or .md.",
 )
 @click.option(
-    "--talk",
-    is_flag=True,
-    help="Export the conversation: prompts and answers, with commands and outputs folded; so does a FILE "
-    "named talk.html or talk.md.",
-)
-@click.option(
     "--redact",
     is_flag=True,
     help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
-)
-@click.option(
-    "--replace",
-    "replacements",
-    multiple=True,
-    type=_Replacement(),
-    metavar="OLD=NEW",
-    help="Replace a path, or words, everywhere in the export. May be repeated.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @JOURNAL_OPTION
@@ -109,9 +73,7 @@ def replay(
     speed: str,
     idle: float,
     exported: Path | None,
-    talk: bool,
     redact: bool,
-    replacements: tuple[tuple[str, str], ...],
     force: bool,
     journal: Path | None,
     **given: Any,
@@ -120,44 +82,23 @@ def replay(
 
     THREAD is a thread id or its prefix, or the name of a recording; FILE a session log of any name, a part of
     a recording, or - for the standard input. Without either: browse the library of sessions and recordings.
-    HOST:THREAD is played on that host, by the agentdash there, in this terminal.
 
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
-    agentdash replay session.jsonl --export x.md --redact --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
     if exported is not None:
         start_up.restore()
-    if target is not None and not Path(target).exists():
-        from agentdash.cli.hosts import split_host
-
-        carrier, thread = split_host(target, config)
-        if carrier is not None:
-            if exported is not None or talk or journal is not None:
-                raise click.UsageError("--export, --talk and --journal are for sessions of this machine")
-            typed = {"--at": at, "--speed": speed, "--idle": f"{idle:g}"}
-            _play_there(carrier, thread, [f"{name}={value}" for name, value in typed.items() if value])
     if exported is not None:
         from agentdash.cli.export import export
 
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
         with without_stdin([target]) as (file,):
-            return export(
-                file,
-                config,
-                exported,
-                redact=redact,
-                force=force,
-                journal=journal,
-                talk=talk,
-                replacements=replacements,
-            )
-    for option, is_given in (("--talk", talk), ("--redact", redact), ("--replace", replacements)):
-        if is_given:
-            raise click.UsageError(f"{option} needs --export FILE")
+            return export(file, config, exported, redact=redact, force=force, journal=journal)
+    if redact:
+        raise click.UsageError("--redact needs --export FILE")
     play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,):
@@ -171,26 +112,6 @@ def replay(
     with terminal("try `agentdash sessions`"):
         _browse(config, journal or journal_folder(), play_from)
     return 0
-
-
-def _play_there(carrier: Carrier, thread: str, flags: Sequence[str]) -> NoReturn:
-    """Replace this process by the replay on another host, in this terminal.
-
-    Raises:
-        click.UsageError: the carrier has no terminal.
-    """
-    from agentdash.collect.remote.carrier import CarrierError
-    from agentdash.collect.remote.ssh_master import share_safely
-    from agentdash.programs import environment, find_program
-
-    try:
-        argv = carrier.in_terminal(shlex.join(["replay", thread, *flags]))
-        argv = share_safely(argv, ExitStack())
-        program = find_program(argv[0])
-    except (CarrierError, FileNotFoundError) as error:
-        raise click.UsageError(clean_line(str(error))) from error
-    start_up.restore()
-    os.execve(program, argv, environment(argv[0]))  # noqa: S606 - it has no shell here
 
 
 def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> None:

@@ -9,12 +9,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import replace
 
-from agentdash.cli.options import FLEET_OPTIONS, JOURNAL_OPTION, config_of, json_option, options
+from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agentdash.config import Config
     from agentdash.model.worker import Snapshot
 
@@ -27,14 +26,13 @@ _FILE_WIDTH: Final = 200
 @options(FLEET_OPTIONS)
 @click.argument("when", metavar="TIME")
 @json_option("since/1")
-@JOURNAL_OPTION
-def since(when: str, as_json: bool, journal: Path | None, **given: Any) -> int:
+def since(when: str, as_json: bool, **given: Any) -> int:
     """Summarize what happened since TIME, in 20 lines, each with the command that shows it again.
 
     TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), a span (8h, 90m, 2d, 1w), today or
     yesterday.
-    Read are the session files that were written since, recordings of that time, and what a running dashboard
-    has seen: waiting for approvals is in none of the session files.
+    Read are the session files that were written since, and what a running dashboard has seen: waiting for
+    approvals is in none of the session files.
 
     Exit code 2: something could not be read.
 
@@ -44,10 +42,15 @@ def since(when: str, as_json: bool, journal: Path | None, **given: Any) -> int:
     """
     now = time.time()
     begin = _begin(when, now)
+    from agentdash.cli.fleet_access import read_fleet
     from agentdash.cli.output import print_document, print_text, warn_unreadable
-    from agentdash.report.since import since_lines
+    from agentdash.report.since import since_lines, since_report
 
-    report = _report(config_of(given), journal, begin, now)
+    config = config_of(given)
+    if now - begin > _DAY_S:  # by default the sessions of the last day are read
+        config = replace(config, sessions=None)
+    live = read_fleet(config, None, whole_since=begin).snapshot
+    report = since_report(live, _seen_by_dashboard(config), begin, now)
     if as_json:
         print_document(report)
     else:
@@ -79,29 +82,12 @@ def _begin(text: str, now: float) -> float:
     return begin
 
 
-def _report(config: Config, journal: Path | None, begin: float, now: float) -> Any:
-    from agentdash.agents.claude.home import ClaudeHome
-    from agentdash.agents.codex.home import CodexHome, default_home
-    from agentdash.cli.fleet_access import read_fleet
-    from agentdash.cli.progress import Progress
-    from agentdash.config import journal_folder
-    from agentdash.report.since import play_since, since_report
-
-    home = CodexHome((config.codex_home or default_home()).expanduser())
-    claude = ClaudeHome(config.claude_home)
-    live = read_fleet(config, None).snapshot
-    with Progress() as progress:
-        played = play_since(
-            home, claude, journal or journal_folder(), since=begin, now=now, progress=progress.reach
-        )
-    return since_report(played, [live, *_published(home.root)], begin, now)
-
-
-def _published(home: Path) -> list[Snapshot]:
-    """Return what a running dashboard or `agentdash publish` has seen."""
+def _seen_by_dashboard(config: Config) -> Snapshot | None:
+    """Return what a running dashboard or `agentdash publish` has seen, or None if none runs."""
+    from agentdash.agents.codex.home import default_home
     from agentdash.store.status_file import UnpublishedError, read_published, status_file
 
     try:
-        return [read_published(status_file(home)).snapshot]
+        return read_published(status_file((config.codex_home or default_home()).expanduser())).snapshot
     except UnpublishedError:
-        return []
+        return None

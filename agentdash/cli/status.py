@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +142,7 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
 
     last: Snapshot | None = None
     beat: asyncio.Task[None] | None = None
-    heartbeats, clock = Heartbeats(os.environ.get("SSH_CONNECTION")), SystemClock()
+    heartbeats, clock = Heartbeats(), SystemClock()
 
     def write(change: ChangeReport) -> None:
         heartbeats.add(change)

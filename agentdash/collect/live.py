@@ -9,7 +9,6 @@ from collections.abc import Container
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.collect.git import GitSource
-from agentdash.collect.processes.reach import ReachSource
 from agentdash.collect.processes.sensor import ProcessSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex import CodexLogSource, StatusFeedSource
@@ -49,7 +48,7 @@ def live_sources(
         CodexLogSource(home, clock, scheduler),
     ]
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
-    sources += [GitSource(clock), ReachSource(clock)]
+    sources += [GitSource(clock)]
     if config.tmux:
         from agentdash.collect.sources.workers import ScreenReadingSource
 

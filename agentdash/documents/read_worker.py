@@ -80,14 +80,9 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
     return msgspec.field(default_factory=get_origin(kind) or kind)
 
 
-def read_worker(report: WorkerReport, host: str, clock_offset: float = 0.0) -> Worker:
-    """Return the row of a worker of another host.
-
-    Args:
-        report: its document, decoded by `lenient`.
-        clock_offset: seconds to add to the times of that host.
-    """
-    return _Reader(host, clock_offset).row(report)
+def read_worker(report: WorkerReport, host: str) -> Worker:
+    """Return the row of a worker of another host, of its document, decoded by `lenient`."""
+    return _Reader(host).row(report)
 
 
 def qualified(host: str, worker: str) -> str:
@@ -98,9 +93,8 @@ def qualified(host: str, worker: str) -> str:
 class _Reader:
     """Reads the document of one worker."""
 
-    def __init__(self, host: str, clock_offset: float) -> None:
+    def __init__(self, host: str) -> None:
         self._host = host
-        self._clock_offset = clock_offset
         self._notes: dict[str, None] = {}
         """What was left out because this version does not know it, in the order of reading."""
 
@@ -142,7 +136,6 @@ class _Reader:
             stalled=self._time(worker.stalled_since),
             host=self._host,
             pane_there=worker.pane,
-            ssh_connection=worker.ssh_connection,
             git=Repository(**msgspec.structs.asdict(worker.git)) if worker.git else None,
             on_screen=worker.on_screen,
             notes=tuple(self._notes),
@@ -263,7 +256,7 @@ class _Reader:
             return None
 
     def _time(self, text: str | None) -> float | None:
-        """Return a time of that host by the clock of this one (unix seconds), or None."""
+        """Return a time by the clock of that host (unix seconds), or None."""
         if text is None:
             return None
         try:
@@ -272,7 +265,7 @@ class _Reader:
             return None
         if at.tzinfo is None:
             return None
-        return possible_time(at.timestamp() + self._clock_offset)
+        return possible_time(at.timestamp())
 
     def _enum(self, kind: type[_Enum], value: str, default: _Enum, what: str) -> _Enum:
         return self._known(kind, value, what) or default

@@ -76,12 +76,6 @@ class RepositoryReport(msgspec.Struct):
     """Its name, if it is a linked worktree."""
     dirty: bool | None
     """Whether tracked files differ from the last commit."""
-    upstream: str | None
-    """The branch that it follows, `origin/main`."""
-    ahead: int | None
-    """Commits that the upstream has not."""
-    behind: int | None
-    """Commits of the upstream that it has not."""
 
 
 class EvidenceReport(msgspec.Struct):
@@ -226,8 +220,6 @@ class RequestedReport(msgspec.Struct):
     reviewer: str | None
     origin: list[RequestOriginReport]
     """Where each part was set."""
-    environment: list[str]
-    """Settings that keep `PATH`, `HOME` or `CODEX_HOME` from commands, or that set sandbox flags for them."""
     since: str | None
     """When it was asked for."""
     as_of: str | None
@@ -250,7 +242,6 @@ def requested_report(requested: Requested | None) -> RequestedReport | None:
         approval=asked(RequestField.APPROVAL, policy.approval),
         reviewer=asked(RequestField.REVIEWER, policy.reviewer),
         origin=[document(RequestOriginReport, origin) for origin in requested.origins],
-        environment=[str(rule) for rule in requested.environment],
         since=iso(requested.since),
         as_of=iso(requested.read_at),
     )
@@ -319,8 +310,6 @@ class WorkerReport(msgspec.Struct):
     """Whether it needs the user now: it waits, is blocked or has failed, is not acknowledged and not past."""
     group: str
     """`needs-you`, `running`, `unclear`, `done`, `past`."""
-    is_new: bool
-    """Whether it has come to rest, or begun to wait, since the user last looked."""
     fact: FactReport
     """The reason in short, with its object whole."""
     evidence: list[EvidenceReport]
@@ -344,11 +333,6 @@ class WorkerReport(msgspec.Struct):
     git: RepositoryReport | None = None
     """The git repository of its directory; null where it lies in none, or was not read in time, and of past
     workers."""
-    shown_in: str | None = None
-    """Of a worker of another host: the pane here that shows it."""
-    ssh_connection: str | None = None
-    """The ssh session that shows it: addresses and ports of client and server, by which a dashboard on the
-    client's machine knows its pane; null: none is known."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
     known: list[str] = []
@@ -370,7 +354,6 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         why=worker.assessment.why,
         needs_you=worker.needs_you,
         group=worker.group,
-        is_new=worker.is_new,
         fact=document(FactReport, worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox_report(worker.sandbox, worker.notes),
@@ -383,8 +366,6 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         stalled_since=iso(worker.stalled),
         history=[document(StatePeriodReport, period) for period in worker.history],
         host=worker.host,
-        shown_in=pane if worker.host is not None else None,
-        ssh_connection=worker.ssh_connection,
         on_screen=worker.on_screen,
         known=list(worker.known),
     )
@@ -441,7 +422,5 @@ class ChangeReport(msgspec.Struct):
     source: SourceReport | None = None
     version: str | None = None
     """Of `alive`: the version of agentdash."""
-    ssh_connection: str | None = None
-    """Of `alive`: the ssh session in which this agentdash runs."""
     ticks: list[TickReport] = []
     """Of `alive`: workers of which only these have changed since their last line."""

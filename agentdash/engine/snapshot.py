@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -16,14 +16,12 @@ from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
-from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
-from agentdash.engine.link.process_tree import SshSessions
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
     RowInputs,
@@ -40,7 +38,6 @@ from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import URGENCY, Acknowledgement, Attention, Group, Liveness, State
@@ -48,7 +45,6 @@ from agentdash.model.thread import Thread
 from agentdash.model.times import time_of_day
 from agentdash.model.worker import (
     Assessment,
-    Link,
     Snapshot,
     Worker,
 )
@@ -71,8 +67,6 @@ class WorkerCache:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[Any, Any]] = {}
-        self.shared_homes: dict[str, Link] = {}
-        """The links of workers of hosts that are workers of this machine, by their id there."""
 
     def value(
         self,
@@ -150,15 +144,8 @@ class _SnapshotBuilder:
         self._stalled_after = stalled_after
         # without passes over processes (replay of bare rollouts) the reducer never links
         self._links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
-        installed = fleet.host.installed if fleet.host else None
-        self._predictor = (
-            cache.value("predictor", "", installed, partial(DenialPredictor, installed))
-            if installed
-            else None
-        )
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
-        self._sessions = SshSessions(fleet, self._links)
         self._threads = with_provisional(fleet)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
@@ -189,8 +176,7 @@ class _SnapshotBuilder:
                 worker = self._cache.mask(
                     pane_worker(self._fleet, pane, occupant, below, self._server_findings(occupant.key))
                 )
-                session = self._sessions.of_pane(pane)
-                self._add(worker, last_sign, pane, is_held=is_held, session=session)
+                self._add(worker, last_sign, pane, is_held=is_held)
 
     def add_nested(self) -> None:
         """Add the worker CLIs that commands of threads have started."""
@@ -209,43 +195,35 @@ class _SnapshotBuilder:
                 self._add_remote_row(row)
 
     def _add_remote_row(self, row: Worker) -> None:
-        here = self._workers.get(row.id.removeprefix(f"{row.host}:"))
-        if here is not None and (same := self._link_to_same(row, here)) is not None:
-            self._workers[here.id] = replace(here, links=(*here.links, same))
-            return
-        key = self._sessions.pane(row.ssh_connection)
-        if (pane := self._fleet.panes.get(key) if key else None) is not None:
-            row = self._cache.value("tied", row.id, (row, pane), partial(tie_to_pane, row, pane))
-            self._occupied.add(pane.key)
-        acknowledgement, looked_at = self._acknowledged.get(row.id), self._attention.looked_at
-        # without any look, what is new depends on the time: that may be a minute late
-        basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
-        make = partial(judge_standing, row, acknowledgement, looked_at, self._now)
-        row = self._cache.value("standing", row.id, basis, make)
+        acknowledgement = self._acknowledged.get(row.id)
+        make = partial(judge_standing, row, acknowledgement, self._now)
+        row = self._cache.value("standing", row.id, (row, acknowledgement), make)
         known = known_kinds(row, self._attention.known)
         self._workers[row.id] = replace(row, known=known) if known else row
-
-    def _link_to_same(self, there: Worker, here: Worker) -> Link | None:
-        """Return the link to a row of a host that is a worker of this machine; once shown it remains."""
-        links = self._cache.shared_homes
-        if there.id not in links and (link := same_worker_link(there, here, self._fleet.processes)):
-            links[there.id] = link
-        return links.get(there.id)
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
         self._cache.forget_others(self._workers, len(self._workers))
-        host = self._fleet.host
+        self._count_approvals_once()
         return Snapshot(
             at=self._now,
             workers=tuple(in_tree_order(self._workers)),
             sources=tuple(sorted(self._fleet.sources.values(), key=lambda source: source.name)),
             due=min((due for due in self._dues if due > self._now), default=None),
-            installed=host.installed if host else None,
             past=past_panes(self._fleet, self._occupied),
             idle_panes=tuple(sorted(self._fleet.panes.keys() - self._occupied)),
             hosts=tuple(host.link for host in self._fleet.remotes.values()),
         )
+
+    def _count_approvals_once(self) -> None:
+        """Count the approval of a sub-agent as that one's, and not as that of the worker whose pane shows it:
+        that one goes on by itself."""
+        for worker in list(self._workers.values()):
+            asker = self._workers.get(worker.assessment.asker)
+            if asker is None or asker.state is not State.WAITING_APPROVAL or asker.group is Group.PAST:
+                continue
+            make = partial(replace, worker, standing=Group.RUNNING)
+            self._workers[worker.id] = self._cache.value("counted", worker.id, worker, make)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
@@ -263,11 +241,7 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        is_proven = inputs.link is not None and not inputs.link.claimed
-        session = self._sessions.of_pane(inputs.pane) if inputs.pane and is_proven else None
-        if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
-            session = self._sessions.of_process(self._fleet.processes.get(owner.key))
-        self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
+        self._add(worker, last_sign, inputs.pane, is_held=is_held)
 
     def _judge_thread(self, inputs: RowInputs) -> Worker:
         assessment = judge_thread(inputs.case)
@@ -299,7 +273,6 @@ class _SnapshotBuilder:
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
                 parent_policy=parent_policy(self._threads.get(parent or "")),
-                predictor=self._predictor,
                 places=facts_of(fleet, thread, case.commands),
                 requests=fleet.requests.get(thread.id, ()),
                 awaits_request=awaits_request(fleet, thread),
@@ -315,22 +288,13 @@ class _SnapshotBuilder:
         server = self._links.servers.get(worker) if worker else None
         return sandboxed_server_finding(server, self._fleet.kernel)
 
-    def _add(
-        self,
-        worker: Worker,
-        last_sign: float,
-        pane: Pane | None,
-        *,
-        is_held: bool,
-        session: str | None = None,
-    ) -> None:
+    def _add(self, worker: Worker, last_sign: float, pane: Pane | None, *, is_held: bool) -> None:
         """Add a worker with its settled state and its history.
 
         Args:
             worker: as judged.
             last_sign: when it last gave a sign of life (unix seconds); 0 where that does not matter.
             is_held: whether a process, a lock or a pane holds it, or may.
-            session: the ssh session that shows it.
         """
         history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
         settled = settle(history, worker.assessment, self._now if self._settles else math.inf)
@@ -346,7 +310,6 @@ class _SnapshotBuilder:
         standing = judge_attention(
             settled.assessment,
             is_held=is_held,
-            is_child=worker.parent is not None,
             looked_at=self._attention.looked_at,
             acknowledgement=self._acknowledged.get(worker.id),
             now=self._now,
@@ -358,25 +321,12 @@ class _SnapshotBuilder:
             "history": settled.periods,
             "stalled": stalled,
             "standing": standing.group,
-            "is_new": standing.is_new,
             "known": known_kinds(worker, self._attention.known),
-            "ssh_connection": session,
             # of the directory of a past worker: others have changed it since
             "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,
-            "reach": self._reach(worker, is_held=is_held),
         }
         self._workers[worker.id] = self._cache.value(
             "shown", worker.id, (worker, shown), lambda: replace(worker, **shown)
-        )
-
-    def _reach(self, worker: Worker, *, is_held: bool) -> Reach | None:
-        """Return what a worker could reach, by its processes or by its policy."""
-        observed = self._fleet.reaches.get(worker.id)
-        own, policy = self._fleet.reaches.get(""), worker.sandbox.configured
-        if observed is not None or own is None or policy is None or not is_held:
-            return observed
-        return self._cache.value(
-            "reach", worker.id, (own, policy), lambda: reach_by_policy(own, policy).compact()
         )
 
 
@@ -456,7 +406,7 @@ def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
 
 
 # ------------------------------------------------------------
-# The rows of workers of other hosts: with their standing here, and the panes that show them
+# The rows of workers of other hosts, with their standing here
 
 
 def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
@@ -467,29 +417,19 @@ def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
     return tuple(unreachable(row, host.link) for row in rows)
 
 
-def tie_to_pane(row: Worker, pane: Pane) -> Worker:
-    """Return a row with the pane here that shows it, by the connection of the client in it."""
-    by = f"the connection of its client is that of the session there: {row.ssh_connection}"
-    return replace(row, pane=pane, links=(*row.links, Link(f"pane {pane.key}", by)))
-
-
-def judge_standing(
-    row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
-) -> Worker:
+def judge_standing(row: Worker, acknowledgement: Acknowledgement | None, now: float) -> Worker:
     """Return a row with its standing here: what was acknowledged there or here needs no one."""
     if row.group not in (Group.NEEDS_YOU, Group.DONE):
         return row
     standing = judge_attention(
         row.assessment,
         is_held=True,
-        is_child=row.parent is not None,
-        looked_at=looked_at,
+        looked_at=None,
         acknowledgement=acknowledgement,
         now=now,
     )
     group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
-    is_new = standing.is_new and standing.group is group
-    return replace(row, standing=group, is_new=is_new)
+    return replace(row, standing=group)
 
 
 def unreachable(row: Worker, link: HostLink) -> Worker:
@@ -518,25 +458,3 @@ def unreachable(row: Worker, link: HostLink) -> Worker:
         stalled=None,
         line=why,
     )
-
-
-def same_worker_link(there: Worker, here: Worker, processes: Mapping[ProcessKey, Process]) -> Link | None:
-    """Return the link between a row of a host and the worker of this machine that it is, or None.
-
-    The host is a container that shares this machine's Codex home: both sides read the same session file. That
-    it is one worker, and no copy that was continued elsewhere, is shown by a process of it: Linux gives the
-    number of a process in each of its pid namespaces (`NSpid`), and the document of the container has the
-    number there.
-
-    Args:
-        there: the row of a host.
-        here: the worker of this machine with the same thread.
-        processes: those of this machine.
-    """
-    own = (p for p in processes.values() if p.pid in here.pids and p.kernel is not None) if there.pids else ()
-    for process in own:
-        for number in process.kernel.ns_pids[1:] if process.kernel else ():
-            if number in there.pids:
-                by = f"process {process.pid} has the number {number} there"
-                return Link(f"host {there.host}", by)
-    return None

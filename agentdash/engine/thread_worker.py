@@ -13,7 +13,6 @@ from msgspec.structs import asdict, replace
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
 from agentdash.engine.judge.findings.verdict import judge_sandbox
-from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.chat import Chat
@@ -58,7 +57,6 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     platform: str | None
     parent_policy: ParentPolicy | None
-    predictor: DenialPredictor | None
     places: PathFacts
     requests: tuple[Requested, ...]
     awaits_request: bool

@@ -5,41 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from agentdash.model.findings import SEVERITIES, Finding, FindingKind
+from agentdash.model.findings import FINDING_KINDS, SEVERITIES, Finding, FindingKind
 from agentdash.model.layers import NO_SANDBOX, LayerField
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 
-KIND_WORDS: Final[dict[str, str]] = {
-    FindingKind.NETWORK_CUT: "no network",
-    FindingKind.NETWORK_OPEN: "network open",
-    FindingKind.STALE_NETWORK_FLAG: "old network flag",
-    FindingKind.MISSING_NETWORK_FLAG: "flag missing",
-    FindingKind.FOREIGN_SANDBOX_FLAG: "foreign flag",
-    FindingKind.FILESYSTEM_NARROWER: "may write less",
-    FindingKind.FILESYSTEM_WIDER: "may write more",
-    FindingKind.ESCALATED_NOT_HOST: "still sandboxed",
-    FindingKind.ESCALATED_FLAG_LEFT: "flag left",
-    FindingKind.NESTED_SANDBOX: "nested sandbox",
-    FindingKind.TMUX_ESCAPE: "left via tmux",
-    FindingKind.SANDBOXED_TMUX_SERVER: "sandboxed tmux",
-    FindingKind.CHILD_GOT_LESS: "less than parent",
-    FindingKind.CHILD_POLICY_DRIFT: "unlike parent",
-    FindingKind.REQUESTED_NOT_CONFIGURED: "not as asked",
-    FindingKind.RESUME_DROPPED_POLICY: "lost on resume",
-    FindingKind.ROLE_POLICY_IGNORED: "role ignored",
-    FindingKind.AUTO_APPROVED_OUTSIDE: "auto-approved",
-    FindingKind.SANDBOX_SILENTLY_OFF: "not applied",
-    FindingKind.SANDBOX_OFF_FOR_COMMAND: "command outside",
-    FindingKind.CHILD_MODE_ESCALATED: "wider mode",
-    FindingKind.POLICY_CHANGED: "policy changed",
-    FindingKind.REVIEWER_DRIFT: "other reviewer",
-    FindingKind.DENIED_UNDER_FULL_ACCESS: "denied anyway",
-    FindingKind.SANDBOX_CANNOT_START: "cannot start",
-    FindingKind.DENIED_FILESYSTEM: "write denied",
-    FindingKind.DENIED_NETWORK: "network denied",
-}
-"""What a finding of each kind is, in the 16 cells of a column; its message is the sentence."""
 _BLOCKERS: Final = frozenset(
     (FindingKind.DENIED_FILESYSTEM, FindingKind.DENIED_NETWORK, FindingKind.SANDBOX_CANNOT_START)
 )
@@ -50,7 +20,6 @@ _LED: Final[dict[FindingKind, tuple[FindingKind, ...]]] = {
     FindingKind.FILESYSTEM_WIDER: (FindingKind.NETWORK_OPEN, FindingKind.MISSING_NETWORK_FLAG),
     FindingKind.NETWORK_CUT: (FindingKind.CHILD_GOT_LESS,),
     FindingKind.STALE_NETWORK_FLAG: (FindingKind.FOREIGN_SANDBOX_FLAG, FindingKind.CHILD_GOT_LESS),
-    FindingKind.CHILD_POLICY_DRIFT: (FindingKind.REVIEWER_DRIFT,),
     FindingKind.NESTED_SANDBOX: (FindingKind.DENIED_UNDER_FULL_ACCESS,),
 }
 """Kinds that one of the first kind explains; without it they have causes of their own."""
@@ -103,7 +72,7 @@ def causes(worker: Worker) -> list[Cause]:
     for leader, led in _LED.items():
         group = [finding for finding in left if finding.kind in (leader, *led)]
         if len(group) > 1 and any(finding.kind is leader and _leads(finding) for finding in group):
-            found.append(_cause(_WORDS_OF_GROUPS.get(leader, KIND_WORDS[leader]), group))
+            found.append(_cause(_WORDS_OF_GROUPS.get(leader, FINDING_KINDS[leader].words), group))
             left = [finding for finding in left if finding not in group]
     found += [_cause(_words(finding), [finding]) for finding in left]
     blocker = _blocker(worker, found)
@@ -133,7 +102,7 @@ def _words(finding: Finding) -> str:
     has_none = any(field.name is LayerField.FILES and field.actual == NO_SANDBOX for field in finding.fields)
     if finding.kind is FindingKind.FILESYSTEM_WIDER and has_none:
         return _NO_SANDBOX
-    return KIND_WORDS[finding.kind]
+    return FINDING_KINDS[finding.kind].words
 
 
 def _blocker(worker: Worker, found: Sequence[Cause]) -> Cause | None:

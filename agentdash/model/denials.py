@@ -100,6 +100,24 @@ Operation = Literal[
 """`write`: also where only an open for writing is known. `git`: a change of a repository's own files.
 `start`: of the sandbox."""
 
+_MAY_NOT: Final[Mapping[Operation, str]] = {
+    "mkdir": "may not create",
+    "chmod": "may not change the mode of",
+    "sqlite": "may not write",
+    "git": "may not change",
+    "connect": "may not connect to",
+    "resolve": "may not look up",
+    "bind": "may not listen on",
+    "exec": "may not run",
+    "start": "cannot start the sandbox of",
+}
+
+
+def may_not(operation: Operation) -> str:
+    """Return what a worker may not do with the target of a denied operation: `may not write`."""
+    return _MAY_NOT.get(operation, f"may not {operation}")
+
+
 _ASIDE: Final = Pattern(
     r"^(?:npm )?warn(?:ing)?\b.*(?:cache|\blogs?\b)|^npm \S+ Log files were not written", re.IGNORECASE
 )

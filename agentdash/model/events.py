@@ -24,9 +24,8 @@ from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.pane import Pane, PaneKey, ScreenUsage
 from agentdash.model.policy import Grant, Policy
 from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
-from agentdash.model.reach import Reach
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import Installed, Mount, PathAccess
+from agentdash.model.state_paths import Mount, PathAccess
 from agentdash.model.states import Attention
 from agentdash.model.tokens import ModelUsage
 
@@ -510,16 +509,6 @@ class RepositorySeen(Event, frozen=True, kw_only=True, tag="repository-seen"):
     """None: it lies in none."""
 
 
-class ReachSeen(Event, frozen=True, kw_only=True, tag="reach-seen"):
-    """What the processes of a worker could write or reach; emitted when it changed."""
-
-    worker: str
-    """Thread id, or pane; empty: agentdash's own process, in whose place a worker without a running command
-    would start one."""
-    reach: Reach | None
-    """None: none of its processes lives any more."""
-
-
 class PathsSeen(Event, frozen=True, kw_only=True, tag="paths-seen"):
     """What is at paths that were denied, and at the directories above them, as it is now."""
 
@@ -553,7 +542,6 @@ class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
     kernel: Kernel | None = None
     uid: int | None = None
     home: str | None = None
-    installed: Installed | None = None
 
 
 class SourceSeen(Event, frozen=True, kw_only=True, tag="source-seen"):

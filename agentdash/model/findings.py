@@ -26,7 +26,7 @@ DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 
 
 class FindingKind(StrEnum):
-    """Every kind of finding; `FINDING_KINDS` has what each means."""
+    """Every kind of finding; `MEANINGS` has what each means."""
 
     NETWORK_CUT = "network-cut"
     NETWORK_OPEN = "network-open"
@@ -49,8 +49,6 @@ class FindingKind(StrEnum):
     RESUME_DROPPED_POLICY = "resume-dropped-policy"
     ROLE_POLICY_IGNORED = "role-policy-ignored"
     AUTO_APPROVED_OUTSIDE = "auto-approved-outside"
-    POLICY_CHANGED = "policy-changed"
-    REVIEWER_DRIFT = "reviewer-drift"
     DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
     SANDBOX_CANNOT_START = "sandbox-cannot-start"
     DENIED_FILESYSTEM = "denied-filesystem"
@@ -76,146 +74,66 @@ class KindInfo(NamedTuple):
     same; `child-policy-drift` is `danger` where the child may do more than its parent."""
     directions: tuple[Direction, ...]
     """The possible ones, the usual one first."""
-    meaning: str
-    """One line."""
+    words: str
+    """What such a finding is, in the 16 cells of a column; its message is the sentence."""
 
 
 FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
-    FindingKind.NETWORK_CUT: KindInfo(
-        "danger",
-        ("narrower",),
-        "the policy grants the network, and the command has none: it runs in a network namespace of its"
-        " own, or"
-        " its launcher turned the network off",
-    ),
-    FindingKind.NETWORK_OPEN: KindInfo(
-        "danger",
-        ("wider",),
-        "the policy turns the network off, and the kernel shows the command in the host's",
-    ),
-    FindingKind.STALE_NETWORK_FLAG: KindInfo(
-        "warning",
-        ("narrower", "label"),
-        "the policy grants the network, and `CODEX_SANDBOX_NETWORK_DISABLED=1` marks it as off; the"
-        " kernel, where"
-        " observed, decides",
-    ),
-    FindingKind.MISSING_NETWORK_FLAG: KindInfo(
-        "warning",
-        ("wider",),
-        "the policy turns the network off, the command does not carry the flag, and kernel facts are not"
-        " available",
-    ),
-    FindingKind.FOREIGN_SANDBOX_FLAG: KindInfo(
-        "warning",
-        ("narrower", "label"),
-        "`CODEX_SANDBOX` where Codex would not set it: inherited from elsewhere",
-    ),
-    FindingKind.FILESYSTEM_NARROWER: KindInfo(
-        "danger",
-        ("narrower",),
-        "the command's launcher or mounts deny writing to what the policy makes writable",
-    ),
-    FindingKind.FILESYSTEM_WIDER: KindInfo(
-        "danger",
-        ("wider",),
-        "no sandbox around a command that should have one, or one in which more can be written than under"
-        " the policy",
-    ),
-    FindingKind.ESCALATED_NOT_HOST: KindInfo(
-        "warning", ("narrower",), "a command that was allowed to leave the sandbox is still inside"
-    ),
-    FindingKind.ESCALATED_FLAG_LEFT: KindInfo(
-        "warning",
-        ("label",),
-        "a command has left the sandbox as allowed, and still carries the flag that marks the network as off",
-    ),
-    FindingKind.NESTED_SANDBOX: KindInfo(
-        "warning",
-        ("narrower",),
-        "a sandbox around Codex itself, or around a command of full access: no policy gets past it",
-    ),
-    FindingKind.TMUX_ESCAPE: KindInfo(
-        "danger",
-        ("wider",),
-        "a sandboxed command had a tmux server outside open a pane, type keys or run a shell: what runs"
-        " there is in"
-        " no sandbox",
-    ),
-    FindingKind.SANDBOXED_TMUX_SERVER: KindInfo(
-        "warning",
-        ("narrower",),
-        "the tmux server of a pane was started inside a sandbox: so are all its panes",
-    ),
-    FindingKind.SANDBOX_SILENTLY_OFF: KindInfo(
-        "danger",
-        ("wider",),
-        "Claude Code, Gemini CLI, Qwen Code: settings or arguments switch the sandbox on, and there is none",
-    ),
-    FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo(
-        "warning",
-        ("wider",),
-        "Claude Code: a command ran outside the sandbox, by `dangerouslyDisableSandbox` or"
-        " `excludedCommands`",
-    ),
-    FindingKind.CHILD_MODE_ESCALATED: KindInfo(
-        "warning",
-        ("wider",),
-        "Claude Code: a sub-agent runs in a wider permission mode than its session",
-    ),
-    FindingKind.CHILD_GOT_LESS: KindInfo(
-        "warning",
-        ("narrower",),
-        "parent and child were granted the network; the parent's commands have it, the child's do not, or are"
-        " marked as if they did not",
-    ),
-    FindingKind.CHILD_POLICY_DRIFT: KindInfo(
-        "warning",
-        ("narrower", "wider"),
-        "a child's policy grants less, or more, than its parent's at that time",
-    ),
-    FindingKind.REQUESTED_NOT_CONFIGURED: KindInfo(
-        "warning",
-        ("wider", "narrower", "label"),
-        "the arguments or configuration files ask for another policy than the agent was told that it has",
-    ),
-    FindingKind.RESUME_DROPPED_POLICY: KindInfo(
-        "warning",
-        ("wider", "narrower"),
-        "a resumed thread has another policy than before, which the resuming command did not ask for",
-    ),
-    FindingKind.ROLE_POLICY_IGNORED: KindInfo(
-        "warning",
-        ("wider", "narrower"),
-        "a sub-agent has another policy than the file of its role asks for",
-    ),
-    FindingKind.AUTO_APPROVED_OUTSIDE: KindInfo(
-        "warning",
-        ("wider",),
-        "an automatic reviewer let a command leave a read-only sandbox",
-    ),
-    FindingKind.POLICY_CHANGED: KindInfo("info", ("narrower", "wider"), "the policy is another than before"),
-    FindingKind.REVIEWER_DRIFT: KindInfo(
-        "info", ("label",), "approvals are answered by another reviewer than before, or than the parent's"
-    ),
-    FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo(
-        "warning",
-        ("narrower",),
-        "something was refused that only a sandbox refuses, and commands carry marks of one",
-    ),
-    FindingKind.SANDBOX_CANNOT_START: KindInfo(
-        "warning", ("narrower",), "the sandbox itself failed to start: every command that needs it will"
-    ),
-    FindingKind.DENIED_FILESYSTEM: KindInfo(
-        "warning", ("narrower",), "a denied write that the worker did not get past, with the narrowest remedy"
-    ),
-    FindingKind.DENIED_NETWORK: KindInfo(
-        "warning",
-        ("narrower",),
-        "a denied connection that the worker did not get past, with the narrowest remedy",
-    ),
+    FindingKind.NETWORK_CUT: KindInfo("danger", ("narrower",), "no network"),
+    FindingKind.NETWORK_OPEN: KindInfo("danger", ("wider",), "network open"),
+    FindingKind.STALE_NETWORK_FLAG: KindInfo("warning", ("narrower", "label"), "old network flag"),
+    FindingKind.MISSING_NETWORK_FLAG: KindInfo("warning", ("wider",), "flag missing"),
+    FindingKind.FOREIGN_SANDBOX_FLAG: KindInfo("warning", ("narrower", "label"), "foreign flag"),
+    FindingKind.FILESYSTEM_NARROWER: KindInfo("danger", ("narrower",), "may write less"),
+    FindingKind.FILESYSTEM_WIDER: KindInfo("danger", ("wider",), "may write more"),
+    FindingKind.ESCALATED_NOT_HOST: KindInfo("warning", ("narrower",), "still sandboxed"),
+    FindingKind.ESCALATED_FLAG_LEFT: KindInfo("warning", ("label",), "flag left"),
+    FindingKind.NESTED_SANDBOX: KindInfo("warning", ("narrower",), "nested sandbox"),
+    FindingKind.TMUX_ESCAPE: KindInfo("danger", ("wider",), "left via tmux"),
+    FindingKind.SANDBOXED_TMUX_SERVER: KindInfo("warning", ("narrower",), "sandboxed tmux"),
+    FindingKind.SANDBOX_SILENTLY_OFF: KindInfo("danger", ("wider",), "not applied"),
+    FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo("warning", ("wider",), "command outside"),
+    FindingKind.CHILD_MODE_ESCALATED: KindInfo("warning", ("wider",), "wider mode"),
+    FindingKind.CHILD_GOT_LESS: KindInfo("warning", ("narrower",), "less than parent"),
+    FindingKind.CHILD_POLICY_DRIFT: KindInfo("warning", ("narrower", "wider"), "unlike parent"),
+    FindingKind.REQUESTED_NOT_CONFIGURED: KindInfo("warning", ("wider", "narrower", "label"), "not as asked"),
+    FindingKind.RESUME_DROPPED_POLICY: KindInfo("warning", ("wider", "narrower"), "lost on resume"),
+    FindingKind.ROLE_POLICY_IGNORED: KindInfo("warning", ("wider", "narrower"), "role ignored"),
+    FindingKind.AUTO_APPROVED_OUTSIDE: KindInfo("warning", ("wider",), "auto-approved"),
+    FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo("warning", ("narrower",), "denied anyway"),
+    FindingKind.SANDBOX_CANNOT_START: KindInfo("warning", ("narrower",), "cannot start"),
+    FindingKind.DENIED_FILESYSTEM: KindInfo("warning", ("narrower",), "write denied"),
+    FindingKind.DENIED_NETWORK: KindInfo("warning", ("narrower",), "network denied"),
 }
-"""Severity, directions and meaning of every kind, in the order of the documentation."""
+"""Every kind, in the order of the documentation."""
+MEANINGS: Final[dict[FindingKind, str]] = {
+    FindingKind.NETWORK_CUT: "the policy grants the network, and the command has none",
+    FindingKind.NETWORK_OPEN: "the policy turns the network off, and the command is in the host's",
+    FindingKind.STALE_NETWORK_FLAG: "the policy grants the network, and the command's flag marks it as off",
+    FindingKind.MISSING_NETWORK_FLAG: "the policy turns the network off, and the command lacks the flag",
+    FindingKind.FOREIGN_SANDBOX_FLAG: "`CODEX_SANDBOX` where Codex would not set it: it is inherited",
+    FindingKind.FILESYSTEM_NARROWER: "launcher or mounts deny writing to what the policy makes writable",
+    FindingKind.FILESYSTEM_WIDER: "no sandbox where one should be, or one that lets more be written",
+    FindingKind.ESCALATED_NOT_HOST: "a command that was allowed to leave the sandbox is still inside",
+    FindingKind.ESCALATED_FLAG_LEFT: "a command has left the sandbox as allowed, with the flag of no network",
+    FindingKind.NESTED_SANDBOX: "a sandbox around Codex itself, or around a command of full access",
+    FindingKind.TMUX_ESCAPE: "a sandboxed command had a tmux server outside run something, in no sandbox",
+    FindingKind.SANDBOXED_TMUX_SERVER: "the tmux server of a pane was started in a sandbox: so are its panes",
+    FindingKind.SANDBOX_SILENTLY_OFF: "Claude, Gemini, Qwen: the sandbox is switched on, and there is none",
+    FindingKind.SANDBOX_OFF_FOR_COMMAND: "Claude Code: a command ran outside the sandbox, by request or rule",
+    FindingKind.CHILD_MODE_ESCALATED: "Claude Code: a sub-agent has a wider permission mode than its session",
+    FindingKind.CHILD_GOT_LESS: "both may use the network; the parent's commands have it, the child's not",
+    FindingKind.CHILD_POLICY_DRIFT: "a child's policy grants less, or more, than its parent's at that time",
+    FindingKind.REQUESTED_NOT_CONFIGURED: "what was asked for is not what the agent was told that it has",
+    FindingKind.RESUME_DROPPED_POLICY: "a resumed thread has another policy than before, without a request",
+    FindingKind.ROLE_POLICY_IGNORED: "a sub-agent has another policy than the file of its role asks for",
+    FindingKind.AUTO_APPROVED_OUTSIDE: "an automatic reviewer let a command leave a read-only sandbox",
+    FindingKind.DENIED_UNDER_FULL_ACCESS: "refused under full access, as only a sandbox refuses",
+    FindingKind.SANDBOX_CANNOT_START: "the sandbox itself failed to start: every command that needs it will",
+    FindingKind.DENIED_FILESYSTEM: "a denied write that the worker did not get past",
+    FindingKind.DENIED_NETWORK: "a denied connection that the worker did not get past",
+}
+"""What a finding of each kind means, in one line."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):

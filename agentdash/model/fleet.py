@@ -30,7 +30,6 @@ from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemo
 from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.model.reach import Reach
 from agentdash.model.remote import RemoteHost
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess
@@ -185,8 +184,6 @@ class Fleet(msgspec.Struct):
     """Whether a worker CLI in a sandbox may write its state paths."""
     repositories: dict[str, Repository] = {}
     """The git repositories of live workers, by directory."""
-    reaches: dict[str, Reach] = {}
-    """What workers with live processes could reach, by thread id or pane; agentdash's own by an empty id."""
     paths: dict[str, PathKind] = {}
     """What is at the paths that were denied, and above them."""
     links: FleetLinks = FleetLinks()
@@ -277,7 +274,6 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()
     state_paths: tuple[tuple[ProcessKey, tuple[PathAccess, ...]], ...] = ()
     repositories: tuple[tuple[str, Repository], ...] = ()
-    reaches: tuple[tuple[str, Reach], ...] = ()
     paths: tuple[tuple[str, PathKind], ...] = ()
     busy: tuple[tuple[ProcessKey, float], ...] = ()
     troubles: tuple[tuple[str, ProviderTrouble], ...] = ()

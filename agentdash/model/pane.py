@@ -80,8 +80,6 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     moved_at: float | None = None
     """When the screen last changed in more than clocks and spinners, which a worker that waits for ever still
     draws."""
-    clients: tuple[str, ...] = ()
-    """Terminals of the tmux clients that show its window."""
 
 
 # ------------------------------------------------------------

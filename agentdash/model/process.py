@@ -117,11 +117,6 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     io: int = 0
     """Bytes read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0
     where not known."""
-    connection: str | None = None
-    """Of an ssh client in a pane: its TCP connection, as the other end has it in `SSH_CONNECTION`."""
-    terminal: str | None = None
-    """Its controlling terminal, `/dev/pts/3`, where it was started in an ssh session; empty: it has none;
-    None: not known."""
 
     @property
     def pid(self) -> int:

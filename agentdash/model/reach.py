@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -59,8 +59,6 @@ class Reach(msgspec.Struct, frozen=True):
     """What could refuse more than is known: `a seccomp filter`, `no_new_privs, as with Landlock`."""
     by: Literal["processes", "policy"] = "processes"
     """`policy`: none of its commands runs, so that it follows from the policy and this user's rights."""
-    refused: int = 0
-    """Number of further targets, which it cannot reach."""
 
     def reached(self) -> tuple[Reached, ...]:
         """Return the targets that it can or may reach, the worst first, those it can before the others."""
@@ -71,13 +69,9 @@ class Reach(msgspec.Struct, frozen=True):
         )
         return tuple(found)
 
-    def compact(self) -> Reach:
-        """Return it with the targets that it cannot reach as a number."""
-        kept = tuple(each for each in self.targets if each.certainty != "cannot")
-        return msgspec.structs.replace(self, targets=kept, refused=len(self.targets) - len(kept))
 
-
-_STRENGTH: tuple[Certainty, ...] = ("can", "may", "unknown", "cannot")
+STRENGTH: Final[tuple[Certainty, ...]] = ("can", "may", "unknown", "cannot")
+"""The most first."""
 
 
 def union(several: tuple[Reach, ...]) -> Reach:
@@ -86,7 +80,7 @@ def union(several: tuple[Reach, ...]) -> Reach:
     for reach in several:
         for each in reach.targets:
             known = best.get(each.target)
-            if known is None or _STRENGTH.index(each.certainty) < _STRENGTH.index(known.certainty):
+            if known is None or STRENGTH.index(each.certainty) < STRENGTH.index(known.certainty):
                 best[each.target] = each
     limits = dict.fromkeys(limit for reach in several for limit in reach.limits)
     by = several[0].by if several else "processes"

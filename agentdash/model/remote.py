@@ -35,8 +35,6 @@ class HostLink(msgspec.Struct, frozen=True):
     """Of the agentdash there; None: not received yet."""
     news_at: float | None = None
     """Of a lost link: when something was last received; None: never, or it is not lost."""
-    clock_offset: float = 0.0
-    """Seconds to add to the times of that host, measured by when they arrive; 0 below one second."""
 
 
 class RemoteHost(msgspec.Struct, frozen=True):

@@ -76,25 +76,6 @@ class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.where}: {self.text}" if self.text else self.where
 
 
-class EnvironmentRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A setting that changes the environment of commands."""
-
-    effect: Literal["drops", "sets"]
-    names: tuple[str, ...]
-    """Variables that it keeps from commands, or flags that it gives them."""
-    text: str
-    """The setting."""
-    file: str | None = None
-    line: int | None = None
-
-    def __str__(self) -> str:
-        where = (
-            "argv" if self.file is None else self.file if self.line is None else f"{self.file}:{self.line}"
-        )
-        verb = "keeps from commands" if self.effect == "drops" else "sets for commands"
-        return f"{where}: {self.text} {verb}: {', '.join(self.names)}"
-
-
 class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """The policy that was asked for. What nothing asked for is `unknown`, None or empty in it."""
 
@@ -118,8 +99,6 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the parts of `given` were set."""
     excluded: tuple[str, ...] = ()
     """Commands that are to run without the sandbox (Claude Code, `excludedCommands`)."""
-    environment: tuple[EnvironmentRule, ...] = ()
-    """Settings that keep needed variables from commands, or that give them sandbox flags."""
     resumes: bool = False
     """Whether it was asked of a thread that existed already."""
     are_arguments_known: bool = True

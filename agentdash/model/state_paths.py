@@ -150,15 +150,6 @@ class StatePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     exist yet and has to be created."""
 
 
-class Installed(msgspec.Struct, frozen=True):
-    """The worker CLIs that could be started on this machine, and the paths of their state."""
-
-    workers: dict[str, tuple[StatePath, ...]]
-    """By name (`opencode`)."""
-    env: dict[str, str]
-    """agentdash's own variables that name these paths: a worker that is started inherits much the same."""
-
-
 class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a worker may write one of its state paths."""
 
@@ -173,15 +164,6 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     def denied(self) -> bool:
         """Return whether it is known that it may not be written."""
         return self.access.verdict in ("read-only-mount", "mode", "policy")
-
-
-class PredictedDenials(msgspec.Struct, frozen=True):
-    """The state paths that a policy would deny a worker CLI if it were started under it."""
-
-    agent: str
-    """`opencode`"""
-    paths: tuple[PathAccess, ...]
-    """Those first that it needs."""
 
 
 def path_access(row: StatePath, path: str, access: WriteAccess) -> PathAccess:

@@ -29,10 +29,8 @@ from agentdash.model.layers import (
 )
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, ScreenUsage, tmux_source
 from agentdash.model.policy import Policy
-from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens
 
@@ -48,6 +46,8 @@ class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: tuple[Evidence, ...] = ()
     fact: Fact | None = None
     """The same in short, with its object, or None while an earlier state is still shown."""
+    asker: str = ""
+    """The id of the sub-agent whose approval it waits for; empty: its own."""
 
 
 class Got(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,8 +100,6 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """What could not be observed, and limits the verdict."""
     denials: tuple[LedgerEntry, ...] = ()
     """The denial ledger: what the sandbox refused so far, oldest first, got past or not."""
-    predicted_denials: tuple[PredictedDenials, ...] = ()
-    """What the configured policy would deny each worker CLI that it could start, if anything."""
     requested: Requested | None = None
     """What was asked for, and where. None: not known."""
     launcher: str | None = None
@@ -166,28 +164,22 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """The states it has been in, oldest first, the present one last."""
     standing: Group | None = None
     """Its group, as judged with what the user has looked at; None: by its state alone."""
-    is_new: bool = False
-    """Whether it has come to rest, or begun to wait, since the user last looked."""
     known: tuple[str, ...] = ()
     """The kinds of its findings that the user has marked as known."""
     started: float | None = None
     """When it began (unix seconds)."""
     git: Repository | None = None
     """Of its directory, while it is held; None: in no repository, or not read."""
-    reach: Reach | None = None
-    """What its commands could write or reach; None: not looked at."""
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
     host: str | None = None
     """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
-    host. `id` and `parent` have its name in front of them, and `pane` is a pane here that shows it."""
+    host. `id` and `parent` have its name in front of them, and `pane` is None."""
     pane_there: str | None = None
     """Of a worker of another host: its pane there."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost; None: nothing."""
-    ssh_connection: str | None = None
-    """The ssh session that shows it, by the `SSH_CONNECTION` of its host; None: none is known."""
 
     @property
     def state(self) -> State:
@@ -254,9 +246,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     due: float | None = None
     """When the next snapshot differs even without events: a state settles, or a worker has been silent for
     too long."""
-    installed: Installed | None = None
-    """The worker CLIs that could be started here, or None if nobody looked."""
-
     failure: EngineFailure | None = None
     """The engine's own failure, where there was one: `workers` may be old or incomplete."""
     past: tuple[PastPane, ...] = ()
@@ -270,7 +259,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         """Return whether anything but the time differs."""
         if other is None:
             return True
-        return replace(self, at=other.at, due=other.due, installed=other.installed) != other
+        return replace(self, at=other.at, due=other.due) != other
 
     @property
     def failing_sources(self) -> tuple[SourceSeen, ...]:
@@ -284,11 +273,10 @@ class Snapshot(msgspec.Struct, frozen=True):
         )
 
     def counts(self) -> dict[str, int]:
-        """Return the number of workers by group, and, beside these, of mismatches (`mismatch`) and of those
-        that are new since the last look (`new`). Past mismatches do not count."""
-        out = {**{group.value: 0 for group in Group}, "mismatch": 0, "new": 0}
+        """Return the number of workers by group, and, beside these, of mismatches (`mismatch`), without past
+        ones."""
+        out = {**{group.value: 0 for group in Group}, "mismatch": 0}
         for worker in self.workers:
             out[worker.group] += 1
             out["mismatch"] += worker.mismatch and worker.group is not Group.PAST
-            out["new"] += worker.is_new
         return out

@@ -61,9 +61,7 @@ class FoundLogs(NamedTuple):
     """Directories that cannot be listed."""
 
 
-def find_logs(
-    home: CodexHome, claude: ClaudeHome, targets: Iterable[str], *, are_paths: bool = True
-) -> FoundLogs:
+def find_logs(home: CodexHome, claude: ClaudeHome, targets: Iterable[str]) -> FoundLogs:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all
     rollouts of Codex and transcripts of Claude Code.
 
@@ -71,7 +69,6 @@ def find_logs(
         home: of Codex.
         claude: the configuration directory of Claude Code.
         targets: as the user wrote them.
-        are_paths: whether a target may be a path; else it is never taken for one.
 
     Raises:
         LookupError: a target matches nothing, and could be looked for everywhere; the message names it.
@@ -80,10 +77,9 @@ def find_logs(
     wanted = list(targets)
     found = [] if wanted else [*home.rollouts(errors.append), *claude.transcripts(errors.append)]
     for target in wanted:
-        matches = _at_path(Path(target), errors.append) if are_paths else []
-        matches = matches or _of_thread(home, claude, target, errors.append)
+        matches = _at_path(Path(target), errors.append) or _of_thread(home, claude, target, errors.append)
         if not matches and not errors:
-            kinds = "a rollout, a directory with rollouts, or a thread" if are_paths else "a thread"
+            kinds = "a rollout, a directory with rollouts, or a thread"
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
         found += matches
     problems = {report.path: report for report in map(unreadable, errors)}

@@ -64,8 +64,6 @@ class ThreadReport(msgspec.Struct):
     """What was skipped or could not be parsed."""
     problem: str | None
     """Why the file cannot be read, or not whole."""
-    host: str | None = None
-    """The host that it was audited on; null: this machine."""
     cwd: str | None = None
 
 
@@ -87,16 +85,12 @@ class TotalsReport(msgspec.Struct):
 
 
 class GateReport(msgspec.Struct):
-    """What `--fail-on` and `--baseline` decided."""
+    """What `--fail-on` decided."""
 
     fail_on: list[str]
     """Kinds and directions of findings, `any`, `unverified`."""
-    baseline: str | None
-    """The file of known results."""
     failing: int
     """Results that fail the check: findings, denials that no success came after, unverified threads."""
-    known: int
-    """Results that do not, since the baseline has them."""
 
 
 class CheckReport(msgspec.Struct):
@@ -109,7 +103,7 @@ class CheckReport(msgspec.Struct):
     totals: TotalsReport
     """Number of threads by verdict."""
     gate: GateReport | None = None
-    """Null without `--fail-on`, `--baseline` and `--write-baseline`."""
+    """Null without `--fail-on`."""
 
     @property
     def problems(self) -> list[UnreadableReport]:
@@ -222,8 +216,7 @@ def _print_thread(thread: ThreadReport, console: Console) -> None:
     if thread.problem:
         say(console, f"{thread.file} cannot be read: {thread.problem}")
     if thread.findings or denials:
-        name = f"{thread.host}:{thread.id}" if thread.host else thread.id
-        say(console, f"{name}  {thread.agent} {thread.cli_version or '?'}", style="bold")
+        say(console, f"{thread.id}  {thread.agent} {thread.cli_version or '?'}", style="bold")
     for finding in thread.findings:
         print_finding(finding, console, 2)
     for denial in denials:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.guide import sections
 from agentdash.model.denials import stable_target
-from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, FindingKind
+from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, MEANINGS, FindingKind
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, GateReport, ThreadReport, is_about
 from agentdash.report.elements import denial_line, difference_lines, remedy_lines
@@ -30,7 +30,7 @@ UNVERIFIED: Final = "unverified"
 DENIED_OTHER: Final = "denied-other"
 """The kind of an open denial that is neither one of files nor one of the network."""
 RESULT_KINDS: Final[dict[str, str]] = {
-    **{kind.value: info.meaning for kind, info in FINDING_KINDS.items()},
+    **{kind.value: meaning for kind, meaning in MEANINGS.items()},
     DENIED_OTHER: "a denied operation, neither of files nor of the network, that the worker did not get past",
     UNVERIFIED: "nothing was observed that could be compared with the policy",
 }
@@ -56,14 +56,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     severity: str = "warning"
     details: tuple[str, ...] = ()
     """Further lines: differences, quotes, the remedy."""
-    is_known: bool = False
-    """Whether the baseline has it."""
-    is_failing: bool = False
-    """Whether it fails the check."""
 
 
 def results(report: CheckReport) -> Iterator[Result]:
-    """Yield the results of all threads, as far as they could be read, none of them failing."""
+    """Yield the results of all threads, as far as they could be read."""
     for thread in report.threads:
         open_denials = [denial for denial in thread.denials if not denial.got_past]
         for finding in thread.findings:
@@ -116,101 +112,37 @@ def _remedy(report: FindingReport | DenialReport) -> Iterator[str]:
 
 
 # ------------------------------------------------------------
-# What fails `agentdash check`: `--fail-on`, and known results by `--baseline`
+# What fails `agentdash check --fail-on`
 
 
 ANY: Final = "any"
 """Every result but unverified threads; what fails a check without options."""
 FAIL_ON: Final = (ANY, UNVERIFIED, *DIRECTIONS, *(kind for kind in RESULT_KINDS if kind != UNVERIFIED))
 """The values of `--fail-on`."""
-MAX_BASELINE_BYTES: Final = 256 << 20
-"""A document of `check --json` has some kB for each thread."""
 
 
-class KnownResult(msgspec.Struct, frozen=True):
-    """A result that does not fail the check."""
-
-    kind: str
-    about: str
-    """What it is about: the target of a denial, or the values that differ."""
-    thread: str | None = None
-    """The thread that it was found in. Null, by hand: known in all threads."""
+def is_failing(result: Result, fail_on: Collection[str]) -> bool:
+    """Return whether a result fails the check."""
+    if result.kind == UNVERIFIED:
+        return UNVERIFIED in fail_on
+    return not {ANY, result.kind, result.direction}.isdisjoint(fail_on)
 
 
-class BaselineReport(msgspec.Struct):
-    """The document that `agentdash check --write-baseline` writes."""
-
-    schema: Literal["agentdash.baseline/1"]
-    known: list[KnownResult]
-    """The results that fail no check."""
+def gate_report(report: CheckReport, fail_on: Sequence[str]) -> GateReport:
+    """Return how many results of an audit fail the check."""
+    failing = sum(is_failing(result, fail_on) for result in results(report))
+    return GateReport(fail_on=list(dict.fromkeys(fail_on)), failing=failing)
 
 
-class Gate(msgspec.Struct, frozen=True):
-    """What fails a check."""
-
-    fail_on: tuple[str, ...] = (ANY,)
-    known: frozenset[KnownResult] = frozenset()
-    baseline: str | None = None
-    """Path of the baseline, sanitized; None without one."""
-
-    def judge(self, report: CheckReport) -> list[Result]:
-        """Return the results of an audit, each with whether it is known and whether it fails the check."""
-        return [self._judge(result) for result in results(report)]
-
-    def _judge(self, result: Result) -> Result:
-        is_known = not self.known.isdisjoint(_names(result))
-        return msgspec.structs.replace(
-            result, is_known=is_known, is_failing=not is_known and self._is_meant(result)
-        )
-
-    def _is_meant(self, result: Result) -> bool:
-        if result.kind == UNVERIFIED:
-            return UNVERIFIED in self.fail_on
-        return not {ANY, result.kind, result.direction}.isdisjoint(self.fail_on)
-
-    def report(self, judged: Iterable[Result]) -> GateReport:
-        """Return the report of what the gate decided."""
-        found = list(judged)
-        return GateReport(
-            fail_on=list(self.fail_on),
-            baseline=self.baseline,
-            failing=sum(result.is_failing for result in found),
-            known=sum(result.is_known for result in found),
-        )
-
-
-def baseline_of(judged: Iterable[Result]) -> BaselineReport:
-    """Return the baseline in which all results are known, unverified threads too."""
-    known = [KnownResult(kind=each.kind, about=each.about, thread=each.thread.id) for each in judged]
-    return BaselineReport(schema="agentdash.baseline/1", known=list(dict.fromkeys(known)))
-
-
-def parse_baseline(content: bytes) -> frozenset[KnownResult]:
-    """Return the known results of a baseline.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return frozenset(msgspec.json.decode(content, type=BaselineReport).known)
-
-
-def _names(result: Result) -> Collection[KnownResult]:
-    """Return the entries of a baseline that make a result known."""
-    return [
-        KnownResult(kind=result.kind, about=result.about, thread=thread)
-        for thread in (None, result.thread.id)
-    ]
-
-
-def print_gate(gate: GateReport, judged: Sequence[Result], console: Console) -> None:
+def print_gate(report: CheckReport, gate: GateReport, console: Console) -> None:
     """Print what fails the check, and the counts, secrets masked."""
     from rich.text import Text  # noqa: PLC0415 - documents need no tables
 
-    failing: list[Result] = mask_fields([result for result in judged if result.is_failing])
-    for result in failing:
-        console.print(Text(f"fails: {result.thread.id}  {result.kind}  {result.about}"))
-    known = f", {gate.known} known by {gate.baseline}" if gate.baseline is not None else ""
-    console.print(Text(f"{len(failing)} of {len(judged)} fail on {', '.join(gate.fail_on)}{known}"))
+    found: list[Result] = mask_fields(list(results(report)))
+    for result in found:
+        if is_failing(result, gate.fail_on):
+            console.print(Text(f"fails: {result.thread.id}  {result.kind}  {result.about}"))
+    console.print(Text(f"{gate.failing} of {len(found)} fail on {', '.join(gate.fail_on)}"))
 
 
 # ------------------------------------------------------------
@@ -229,17 +161,18 @@ _MAX_DESCRIPTION_CHARS: Final = 1000
 """GitHub's limit of `fullDescription.text`."""
 
 
-def sarif(report: CheckReport, judged: Sequence[Result], *, version: str, cwd: Path) -> str:
+def sarif(report: CheckReport, *, version: str, cwd: Path) -> str:
     """Return the document.
 
     Args:
         cwd: paths below this directory are relative to it.
     """
+    fail_on = report.gate.fail_on if report.gate is not None else (ANY,)
     run = {
         "tool": {"driver": {"name": "agentdash", "version": version, "rules": _rules()}},
         "invocations": [_invocation(report, cwd)],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(result, cwd) for result in judged],
+        "results": [_result(result, is_failing(result, fail_on), cwd) for result in results(report)],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(mask_fields(document)), indent=2).decode()
@@ -279,11 +212,11 @@ def _invocation(report: CheckReport, cwd: Path) -> dict[str, Any]:
     }
 
 
-def _result(result: Result, cwd: Path) -> dict[str, Any]:
-    is_undecided = result.kind == UNVERIFIED and not result.is_failing
+def _result(result: Result, fails: bool, cwd: Path) -> dict[str, Any]:
+    is_undecided = result.kind == UNVERIFIED and not fails
     thread = result.thread
     identity = f"{result.kind}\0{thread.id}\0{result.about}".encode()
-    found: dict[str, Any] = {
+    return {
         "ruleId": result.kind,
         "kind": "open" if is_undecided else "fail",
         "level": "none" if is_undecided else _LEVELS[result.severity],
@@ -295,12 +228,9 @@ def _result(result: Result, cwd: Path) -> dict[str, Any]:
             "agent": f"{thread.agent} {thread.cli_version or '?'}",
             "about": result.about,
             "direction": result.direction,
-            "failing": result.is_failing,
+            "failing": fails,
         },
     }
-    if result.is_known:
-        found["suppressions"] = [{"kind": "external", "justification": "known by the baseline"}]
-    return found
 
 
 def _location(file: str, cwd: Path) -> dict[str, Any]:

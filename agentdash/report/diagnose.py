@@ -42,12 +42,9 @@ from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
-from agentdash.report.predictions import default_version, predict_policy
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.version import described_version
 
-_COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
-"""What a terminal, or its user, states of its colours."""
 _MIN_COLUMNS: Final = 30
 _MIN_LINES: Final = 8
 """A smaller terminal shows counts only."""
@@ -221,8 +218,7 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
-    claims = ", ".join(f"{name}={clean_line(environ[name])}" for name in _COLOUR_CLAIMS if environ.get(name))
-    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} ({claims or 'TERM is not set'})"
+    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} (TERM={environ.get('TERM', '')})"
     if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
         yield warn("terminal", detail, f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown")
     else:
@@ -254,7 +250,6 @@ def check_agents(home: CodexHome, processes: Iterable[Process]) -> Iterator[Doct
         agents.append(ok("claude", f"{clean_line(str(claude.projects))}: {count}"))
     if home.root.expanduser().is_dir() or installed_codex():
         yield from check_homes(home, processes)
-        yield from _check_config(home)
         yield from check_rules(home)
     elif not agents:
         advice = "start one, name a Codex home with CODEX_HOME, or look at `agentdash demo`"
@@ -299,10 +294,8 @@ def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[Docto
 
 
 def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
-    """Yield how many rules let commands out of the sandbox of a Codex here, and what in their files is not
-    understood."""
-    files = rule_files(str(home.root.expanduser().absolute()), str(Path.cwd()))
-    for file in files:
+    """Yield what is not understood in the rules that let commands out of the sandbox of a Codex here."""
+    for file in rule_files(str(home.root.expanduser().absolute()), str(Path.cwd())):
         trouble = file.problem
         if file.unknown:
             statements = quantity(len(file.unknown), "statement")
@@ -310,11 +303,6 @@ def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
         if trouble:
             advice = "what these let out of the sandbox is not known"
             yield warn("codex rules", f"{file.path}: {trouble}", advice)
-    allowing = [rule for file in files for rule in file.rules if rule.decision == "allow"]
-    if allowing:
-        those = quantity(len(allowing), "rule")
-        detail = f"commands that {those} allow run outside the sandbox; {allowing[0].place} first"
-        yield ok("codex rules", detail)
 
 
 def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
@@ -364,31 +352,6 @@ def _version(path: Path) -> str | None:
     return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
 
 
-def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
-    """Yield the configuration of a Codex that would be started here, and what in it has no effect."""
-    installed = installed_codex()
-    version = (installed, "on PATH") if installed else default_version()
-    root = home.root.expanduser().absolute()
-    report = predict_policy((), home=root, cwd=Path.cwd(), version=version)
-    for file in report.files:
-        if file.problem:
-            detail = f"{file.path} cannot be read: {file.problem}"
-            yield warn("codex config", detail, "Codex may not start with it")
-    which = (
-        f"Codex {installed} here" if installed else f"Codex is not installed; by the rules of {version[0]}"
-    )
-    files = ", ".join(file.path for file in report.files if file.in_force)
-    policy = ", ".join(f"{part.part} {part.value}" for part in report.parts)
-    detail = f"{which}: {files or 'no configuration file'}; {policy}"
-    if report.refusal is not None:
-        yield warn("codex config", detail, f"Codex will not start: {report.refusal}")
-    else:
-        yield ok("codex config", detail)
-    for setting in report.no_effect:
-        where = setting.file if setting.line is None else f"{setting.file}:{setting.line}"
-        yield warn("codex config", f"{where}: {setting.text} has no effect: {setting.why}")
-
-
 # ------------------------------------------------------------
 # Checks of `agentdash doctor` on the hosts of the configuration
 
@@ -412,11 +375,11 @@ async def _check_host(carrier: Carrier) -> DoctorCheck:
     try:
         done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
     except CommandFailedError as error:
-        return warn(name, str(error), carrier.check_command)
+        return warn(name, str(error))
     version = clean_line(done.output.decode("utf-8", "replace").strip().rpartition(" ")[2], 40)
     if done.code or not version:
         reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
-        return warn(name, reason, carrier.check_command)
+        return warn(name, reason, "install agentdash there")
     own = described_version()
     differs = f", {own} here" if version != own else ""
     return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

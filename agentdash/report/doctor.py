@@ -41,22 +41,6 @@ class DoctorReport(msgspec.Struct):
         return int(any(check.level == "fail" for check in self.checks))
 
 
-class RemoteCheckReport(msgspec.Struct):
-    """The document of `agentdash remote check --json`."""
-
-    schema: Literal["agentdash.remote-check/1"]
-    """Name and version of the document."""
-    host: str
-    """As it was given."""
-    checks: list[DoctorCheck]
-    """The connection, Python and agentdash there, the clock, and what its own `doctor` warns of."""
-
-    @property
-    def exit_code(self) -> int:
-        """0: it can be watched. 1: it cannot."""
-        return int(any(check.level == "fail" for check in self.checks))
-
-
 def ok(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
     """Return a check that passed."""
     return DoctorCheck(name=name, level="ok", detail=detail, advice=advice)

@@ -69,8 +69,6 @@ class HostReport(msgspec.Struct):
     """Of the agentdash there; null: not known yet."""
     last_news: str | None
     """Of a lost link: when something was last received; null: never, or it is not lost."""
-    clock_offset_seconds: float
-    """Added to the times of that host; 0 below one second."""
 
 
 def host_report(link: HostLink) -> HostReport:
@@ -81,7 +79,6 @@ def host_report(link: HostLink) -> HostReport:
         state=link.state.value,
         since=iso(link.at),
         last_news=iso(link.news_at),
-        clock_offset_seconds=round(link.clock_offset, 3),
     )
 
 

@@ -100,8 +100,6 @@ class ExplainedReport(msgspec.Struct):
     denials: list[DenialReport]
     """The denial ledger: also denials that the worker got past."""
     policies: list[PolicyReport]
-    would_deny: dict[str, list[str]]
-    """Installed worker CLIs, and their state paths that the policy in force would deny."""
     links: list[LinkReport]
     """What belongs to it, and the evidence for it."""
     pane: ScreenshotReport | None = None
@@ -143,8 +141,6 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
         for denial in worker.denials:
             if not any(is_about(finding, denial) for finding in worker.findings):
                 print_denial(denial, console, 0)
-        for agent, paths in worker.would_deny.items():
-            say(console, f"would deny {agent}: {', '.join(paths)}", style="dim")
         for link in worker.links:
             say(console, f"belongs to {link.to}: {link.by}", style="dim")
 
@@ -158,8 +154,6 @@ def _print_sandbox(worker: ExplainedReport, console: Console) -> None:
         for origin in request.origin:
             place = f"{origin.file}:{origin.line}" if origin.file and origin.line else origin.file
             say(console, f"requested {origin.field}: {place or origin.layer}: {origin.text}{as_of}", 2)
-        for rule in request.environment:
-            say(console, f"environment: {rule}", 2)
     print_evidence(worker.verdict_evidence, console, 2, with_rules=True)
     for missing in worker.unread:
         say(console, f"not known: {missing}", 2, style="dim")
@@ -184,9 +178,6 @@ def _worker_report(worker: w.Worker) -> ExplainedReport:
         findings=[finding_report(finding, FullFindingReport) for finding in sandbox.findings],
         denials=[denial_report(entry) for entry in sandbox.denials],
         policies=[policy_report(period) for period in worker.policies],
-        would_deny={
-            denials.agent: [access.path for access in denials.paths] for denials in sandbox.predicted_denials
-        },
         links=[document(LinkReport, link) for link in worker.links],
         pane=_screenshot(worker, worker.pane) if worker.pane is not None else None,
     )

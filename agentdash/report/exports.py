@@ -1,74 +1,35 @@
-"""What exports render: the past of a family as a report, or its conversations."""
+"""The past of a family, as exports have it: its workers as of the end, and what was said and done."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.changes import FileChange
-from agentdash.model.conversation import CallRecord, Conversation
+from agentdash.engine.conversation import ConversationBuilder
+from agentdash.model import events as e
+from agentdash.model.conversation import Conversation
 from agentdash.model.findings import Finding
+from agentdash.model.fleet import NOT_RECORDED
 from agentdash.model.secrets import mask_fields
 from agentdash.model.tokens import ModelUsage, merged_usage
-from agentdash.model.worker import Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.prices import cost, cost_text, price_list
-from agentdash.replay.conversation import ConversationFile
-from agentdash.replay.family import Family
+from agentdash.replay.conversation import denial_quote
+from agentdash.replay.cursor import Cursor
+from agentdash.replay.streams import MergedStream
+from agentdash.report.redact import Scrubber, map_texts, pseudonym, redacted_conversation, redacted_worker
 
-_MAX_COMMANDS: Final = 1_000
-"""Commands listed, the newest: browsers become slow with many rows."""
-_MAX_DIFF_CHARS: Final = 1_000_000
-"""Characters of all diffs; further changes are listed without them."""
-
-
-class TimelineRow(msgspec.Struct, frozen=True):
-    """An entry of the timeline."""
-
-    at: float
-    """Unix seconds."""
-    worker: str
-    """Name of the worker."""
-    kind: str
-    """`prompt`, `message`, `command`, `call`, `output`, `policy`, `turn`, `state`, `finding`."""
-    text: str
-    note: str = ""
-    """Result, tool name or finding kind, depending on `kind`."""
+_ID_CHARS: Final = 6
+"""Of the end of a thread's id, which is random (UUIDv7)."""
+_PROGRESS_STEPS: Final = 500
+"""Steps between two calls of `progress`."""
 
 
-class DatedFinding(msgspec.Struct, frozen=True):
-    """A finding and when it first showed."""
-
-    at: float
-    """Unix seconds."""
-    worker: str
-    """Name of the worker."""
-    finding: Finding
-
-
-class DatedCall(msgspec.Struct, frozen=True):
-    """A call of a turn."""
-
-    worker: str
-    """Name of the worker."""
-    turn: int
-    call: CallRecord
-
-
-class DatedChange(NamedTuple):
-    """The change of one file."""
-
-    worker: str
-    turn: int
-    call: CallRecord
-    change: FileChange
-    diff: str
-    """Empty if all diffs before it have filled an export."""
-
-
-class TimelineReport(msgspec.Struct):
+class ExportReport(msgspec.Struct):
     """The past of a family."""
 
     thread: str
@@ -79,13 +40,8 @@ class TimelineReport(msgspec.Struct):
     """Unix seconds."""
     workers: list[Worker]
     """As of the end, with names that differ."""
-    findings: list[DatedFinding]
-    """In the order in which they first showed."""
-    calls: list[DatedCall]
-    """Of all workers, oldest first."""
-    rows: list[TimelineRow]
-    omitted: int
-    """Rows left out in the middle."""
+    conversations: list[Conversation]
+    """Those of the workers that have a session file, in their order."""
     redacted: bool
     notes: list[str]
     """What could not be read or was skipped."""
@@ -97,21 +53,11 @@ class TimelineReport(msgspec.Struct):
         """The requested thread, or None if it is not among the workers."""
         return next((worker for worker in self.workers if worker.id == self.thread), None)
 
-    def commands(self) -> tuple[list[DatedCall], int]:
-        """Return the newest commands, oldest first, and how many earlier ones there are."""
-        found = [dated for dated in self.calls if dated.call.kind == "command"]
-        return found[-_MAX_COMMANDS:], max(0, len(found) - _MAX_COMMANDS)
-
-    def changes(self) -> list[DatedChange]:
-        """Return the changes of files, done or not, oldest first."""
-        found = []
-        room = _MAX_DIFF_CHARS
-        for each in self.calls:
-            for change in each.call.changes:
-                diff = change.diff if len(change.diff) <= room else ""
-                room -= len(diff)
-                found.append(DatedChange(each.worker, each.turn, each.call, change, diff))
-        return found
+    @property
+    def findings(self) -> list[tuple[Worker, Finding]]:
+        """The findings of all workers, by the time at which each began."""
+        found = [(worker, finding) for worker in self.workers for finding in worker.sandbox.findings]
+        return sorted(found, key=lambda each: each[1].since)
 
     @property
     def cost(self) -> str:
@@ -128,47 +74,88 @@ def tokens_and_cost(usage: Sequence[ModelUsage]) -> str:
     return f"{total:,} tokens, {cost_text(cost(usage))}" if usage else ""
 
 
-# ------------------------------------------------------------
-# The conversations of a family: the exports `talk.md` and `talk.html`
+def build_report(
+    thread: str,
+    stream: MergedStream,
+    *,
+    ended: bool,
+    scrubber: Scrubber | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ExportReport:
+    """Replay a stream and return its report, secrets masked.
 
-
-class ThreadTalk(msgspec.Struct):
-    """The conversation of one thread."""
-
-    worker: Worker | None
-    """As of the end, or None if its file cannot be read."""
-    conversation: Conversation
-
-    @property
-    def name(self) -> str:
-        """The name of the thread, or its id."""
-        return self.worker.name if self.worker else self.conversation.thread
-
-
-class TalkReport(msgspec.Struct):
-    """The conversations of a family."""
-
-    threads: list[ThreadTalk]
-    """The requested one first."""
-
-    @property
-    def problems(self) -> list[str]:
-        """What could not be read."""
-        return [
-            f"{talk.name}: {talk.conversation.problem}" for talk in self.threads if talk.conversation.problem
-        ]
-
-
-def read_talk(family: Family) -> TalkReport:
-    """Return the conversations of a family, read from its files."""
-    files = [ConversationFile(path, is_whole=True) for path in family.paths]
-    files.sort(key=lambda file: file.thread != family.thread)
-    masked: TalkReport = mask_fields(TalkReport([_read(file) for file in files]))
+    Args:
+        thread: id of the requested thread.
+        ended: whether no process holds these threads.
+        scrubber: replaces homes, users and hosts, and prompts, messages and outputs are left out; None: none
+            of this.
+        progress: called from time to time with the bytes read so far.
+    """
+    cursor = Cursor(stream)
+    builders: dict[str, ConversationBuilder] = {}
+    begun = last = 0.0
+    while (step := cursor.advance()) is not None:
+        begun = begun or step.at
+        for event in step.events:
+            if isinstance(event, e.ThreadEvent):
+                builder = builders.setdefault(event.thread, ConversationBuilder(event.thread))
+                builder.add(event, denial_quote(cursor.fleet, event))
+            if isinstance(event, e.ThreadEvent) or not stream.has_logs:
+                last = step.at  # a recording of a family goes on for a while
+            if scrubber is not None:
+                scrubber.learn(event)
+        if cursor.position % _PROGRESS_STEPS == 0:
+            progress(stream.offset)
+    if cursor.position:
+        cursor.close() if ended else cursor.settle()
+    snapshot = cursor.snapshot()
+    workers = _named(_shown(snapshot), is_redacted=scrubber is not None)
+    report = ExportReport(
+        thread=thread,
+        begun=min((begun, *(worker.started for worker in workers if worker.started))),
+        ended=max((last, *(period.since for worker in workers for period in worker.history))),
+        workers=workers,
+        conversations=[builders[each.id].conversation() for each in workers if each.id in builders],
+        redacted=scrubber is not None,
+        notes=_notes(workers, snapshot),
+        sources=stream.sources,
+    )
+    masked: ExportReport = mask_fields(report if scrubber is None else redacted(report, scrubber))
     return masked
 
 
-def _read(file: ConversationFile) -> ThreadTalk:
-    conversation = file.read()
-    snapshot = build_snapshot(file.fleet, file.at)
-    worker = next((worker for worker in snapshot.workers if worker.id == file.thread), None)
-    return ThreadTalk(worker=worker, conversation=conversation)
+def _shown(snapshot: Snapshot) -> list[Worker]:
+    """Return the workers of a snapshot, with those whose panes are gone."""
+    gone = (past.shown for past in snapshot.past if past.shown is not None)
+    found = {worker.id: worker for worker in (*gone, *snapshot.workers)}
+    return list(found.values())
+
+
+def _named(workers: Sequence[Worker], *, is_redacted: bool) -> list[Worker]:
+    """Return workers with names that differ. Those that several have, as forks have that of their parent, get
+    the end of the id."""
+    names = [pseudonym(worker.id) if is_redacted else worker.name for worker in workers]
+    shared = Counter(names)
+    return [
+        replace(worker, name=f"{name} ({worker.id[-_ID_CHARS:]})" if shared[name] > 1 else name)
+        for worker, name in zip(workers, names, strict=True)
+    ]
+
+
+def _notes(workers: Sequence[Worker], snapshot: Snapshot) -> list[str]:
+    notes = [f"{worker.name}: {note}" for worker in workers for note in worker.notes]
+    failed = [source for source in snapshot.sources if not source.ok and source.detail != NOT_RECORDED]
+    return notes + [f"{source.name}: {source.detail}" for source in failed]
+
+
+def redacted(report: ExportReport, scrubber: Scrubber) -> ExportReport:
+    """Return a report without prompts, messages, outputs, and sentences that may quote them. Its workers have
+    pseudonyms already."""
+    kept = replace(
+        report,
+        workers=[redacted_worker(worker) for worker in report.workers],
+        conversations=[redacted_conversation(each) for each in report.conversations],
+        notes=[f"{len(report.notes)} notes are left out"] if report.notes else [],
+    )
+    scrubbed: ExportReport = map_texts(kept, scrubber.text)
+    return scrubbed

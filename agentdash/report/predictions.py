@@ -15,7 +15,7 @@ from rich.console import Console
 
 from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.files import directory, read_layers
-from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, ineffective, request, rules_of
+from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, request, rules_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import document, remedy_fields
@@ -58,15 +58,6 @@ class PartReport(msgspec.Struct):
     """Where that was asked for; null where nothing else was."""
 
 
-class IneffectiveReport(msgspec.Struct):
-    """A setting without effect."""
-
-    file: str
-    line: int | None
-    text: str
-    why: str
-
-
 class PreflightReport(msgspec.Struct):
     """The document of `agentdash preflight --json`."""
 
@@ -86,8 +77,6 @@ class PreflightReport(msgspec.Struct):
     """The parts of the policy, and what decides each."""
     files: list[ConfigFileReport]
     """The configuration files that exist."""
-    no_effect: list[IneffectiveReport]
-    """Settings that have no effect."""
 
     @property
     def exit_code(self) -> int:
@@ -136,7 +125,6 @@ def predict_policy(
             )
             for file in layers.all
         ],
-        no_effect=[document(IneffectiveReport, each) for each in ineffective(layers, given)],
     )
 
 
@@ -146,7 +134,7 @@ def default_version() -> tuple[str, str]:
 
 
 def print_policy(report: PreflightReport, console: Console) -> None:
-    """Print the parts of the policy, what is not given, and what has no effect."""
+    """Print the parts of the policy, and what is not given."""
     say(console, f"Codex {report.version} ({report.version_from}) in {report.cwd}")
     if not report.measured:
         say(console, f"this version was not measured: by the rules of {rules_of(report.version)}")
@@ -159,9 +147,6 @@ def print_policy(report: PreflightReport, console: Console) -> None:
     for file in report.files:
         state = f"cannot be read: {file.problem}" if file.problem else "" if file.in_force else "not in force"
         say(console, f"{file.layer:<15}{file.path}  {state}".rstrip(), style="dim")
-    for setting in report.no_effect:
-        where = f"{setting.file}:{setting.line}" if setting.line is not None else setting.file
-        say(console, f"{'no effect':<15}{where}: {setting.text}; {setting.why}")
 
 
 def _parts(wanted: Asked, given: Asked, arguments: Arguments) -> list[PartReport]:

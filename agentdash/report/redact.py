@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.conversation import CallRecord
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.conversation import Conversation, Entry, Message
+from agentdash.model.findings import MEANINGS, Finding
 from agentdash.model.layers import LayerField
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.worker import Assessment, Sandbox, Worker
-from agentdash.report.exports import TimelineReport, TimelineRow
 
 _LEFT_OUT: Final = "[left out]"
 _QUOTING_FIELDS: Final = (LayerField.SANDBOX_FLAG, LayerField.TMUX)
@@ -36,21 +35,9 @@ def pseudonym(worker: str) -> str:
     return worker[:_PSEUDONYM_CHARS] if len(worker) == _UUID_CHARS else worker
 
 
-def redacted(report: TimelineReport) -> TimelineReport:
-    """Return a report without prompts, messages, outputs, and sentences that may quote them. Its workers have
-    pseudonyms already."""
-    notes = [f"{len(report.notes)} notes are left out"] if report.notes else []
-    return replace(
-        report,
-        workers=[_worker(worker) for worker in report.workers],
-        findings=[replace(dated, finding=_finding(dated.finding)) for dated in report.findings],
-        calls=[replace(dated, call=_call(dated.call)) for dated in report.calls],
-        rows=[_row(row) for row in report.rows],
-        notes=notes,
-    )
-
-
-def _worker(worker: Worker) -> Worker:
+def redacted_worker(worker: Worker) -> Worker:
+    """Return a worker without sentences that may quote its session; it has a pseudonym already."""
+    sandbox = worker.sandbox
     return Worker(
         id=worker.id,
         kind=worker.kind,
@@ -58,10 +45,16 @@ def _worker(worker: Worker) -> Worker:
         agent=worker.agent,
         assessment=Assessment(worker.assessment.state, worker.assessment.since, why=""),
         depth=worker.depth,
-        sandbox=Sandbox(verdict=worker.sandbox.verdict, configured=worker.sandbox.configured),
+        sandbox=Sandbox(
+            verdict=sandbox.verdict,
+            configured=sandbox.configured,
+            findings=tuple(map(_finding, sandbox.findings)),
+        ),
         cwd=worker.cwd,
         tokens=worker.tokens,
+        policies=worker.policies,
         model=worker.model,
+        history=tuple(replace(period, why="") for period in worker.history),
         started=worker.started,
     )
 
@@ -69,7 +62,7 @@ def _worker(worker: Worker) -> Worker:
 def _finding(finding: Finding) -> Finding:
     return replace(
         finding,
-        message=FINDING_KINDS[finding.kind].meaning,
+        message=MEANINGS[finding.kind],
         configured="",
         got="",
         calls=(),
@@ -79,39 +72,34 @@ def _finding(finding: Finding) -> Finding:
     )
 
 
-def _call(call: CallRecord) -> CallRecord:
-    is_command = call.kind == "command"
+def redacted_conversation(conversation: Conversation) -> Conversation:
+    """Return a conversation without prompts, messages and outputs: its commands, and how they ended."""
+    turns = [
+        replace(turn, entries=tuple(map(_entry, turn.entries)), error=turn.error and _LEFT_OUT)
+        for turn in conversation.turns
+    ]
+    return replace(conversation, turns=tuple(turns), problem=conversation.problem and _LEFT_OUT)
+
+
+def _entry(entry: Entry) -> Entry:
+    if isinstance(entry, Message):
+        return replace(entry, text=_LEFT_OUT)
+    is_command = entry.kind == "command"
     return replace(
-        call,
-        text=call.text if is_command else _LEFT_OUT,
-        script=call.script if is_command else "",
-        escalation=replace(call.escalation, reason=None) if call.escalation else None,
+        entry,
+        text=entry.text if is_command else _LEFT_OUT,
+        script=entry.script if is_command else "",
+        escalation=replace(entry.escalation, reason=None) if entry.escalation else None,
         output="",
-        denial=call.denial and _LEFT_OUT,
-        changes=tuple(replace(change, diff="") for change in call.changes),
+        denial=entry.denial and _LEFT_OUT,
+        changes=tuple(replace(change, diff="") for change in entry.changes),
     )
 
 
-def _row(row: TimelineRow) -> TimelineRow:
-    match row.kind:
-        case "policy":
-            return row
-        case "command":
-            return replace(row, note=row.note and "asks to leave the sandbox")
-        case "state":
-            return replace(row, text="")
-        case "finding":
-            return replace(row, text=FINDING_KINDS[FindingKind(row.note)].meaning)
-        case _:
-            return replace(row, text=row.text and _LEFT_OUT)
-
-
 # ------------------------------------------------------------
-# Replace what names a machine and its users in texts: homes, users, hosts, and what the user lists
+# Replace what names a machine and its users in texts: homes, users and hosts
 
 
-Replacements: TypeAlias = Sequence[tuple[str, str]]
-"""Texts and what they are replaced by."""
 _HOST: Final = "[host]"
 _USER: Final = "[user]"
 _SEPARATOR: Final = r"[/\\]+"
@@ -139,23 +127,11 @@ _COMMON_NAMES: Final = frozenset(
 
 
 class Scrubber:
-    """Replaces homes by `~`, their owners and the hosts by placeholders, and what the user lists.
+    """Replaces homes by `~`, their owners and the hosts by placeholders."""
 
-    Args:
-        replacements: texts and what they are replaced by, first.
-    """
-
-    def __init__(
-        self,
-        homes: Iterable[str] = (),
-        hosts: Iterable[str] = (),
-        replacements: Replacements = (),
-    ) -> None:
+    def __init__(self, homes: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
         self._homes: set[str] = set()
         self._names: dict[str, str] = {}
-        self._replacements = [
-            (_replaced(old), new) for old, new in sorted(replacements, key=lambda each: -len(each[0]))
-        ]
         self._pattern: re.Pattern[str] | None = None
         for home in homes:
             self.add_home(home)
@@ -164,9 +140,9 @@ class Scrubber:
                 self._add_name(name, _HOST)
 
     @classmethod
-    def of_this_machine(cls, hosts: Iterable[str] = (), replacements: Replacements = ()) -> Scrubber:
+    def of_this_machine(cls, hosts: Iterable[str] = ()) -> Scrubber:
         """Return one that knows the home of the user, this machine, and further hosts."""
-        return cls([str(Path("~").expanduser())], [platform.node(), *hosts], replacements)
+        return cls([str(Path("~").expanduser())], [platform.node(), *hosts])
 
     def add_home(self, home: str) -> None:
         """Replace this directory by `~` from now on, and its owner's name wherever it is a word."""
@@ -195,17 +171,8 @@ class Scrubber:
     def text(self, text: str) -> str:
         """Return a text without what is known so far."""
         # secrets first: they may be known by what is replaced, as by the user of a URL
-        text = _USUAL_HOME.sub("~", self._replaced(mask_secrets(text)))
+        text = _USUAL_HOME.sub("~", mask_secrets(text))
         return self._compiled().sub(self._placeholder, text)
-
-    def replaced(self, text: str) -> str:
-        """Return a text with only what the user lists replaced."""
-        return self._replaced(mask_secrets(text)) if self._replacements else text
-
-    def _replaced(self, text: str) -> str:
-        for pattern, new in self._replacements:
-            text = pattern.sub(new.replace("\\", r"\\"), text)
-        return text
 
     def _add_name(self, name: str, placeholder: str) -> None:
         if len(name) >= _MIN_NAME_CHARS and name.lower() not in _COMMON_NAMES and name not in self._names:
@@ -225,13 +192,6 @@ class Scrubber:
 
 def _longest_first(texts: Iterable[str]) -> list[str]:
     return sorted(texts, key=lambda text: (-len(text), text))
-
-
-def _replaced(old: str) -> re.Pattern[str]:
-    """Return the pattern of a text to replace: a path with what is below it, else whole words in any case."""
-    if old.startswith(("/", "~")):
-        return re.compile(rf"(?<![\w.~-]){re.escape(old.rstrip('/'))}(?![\w.-])")
-    return re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", re.IGNORECASE)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

@@ -13,9 +13,9 @@ from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
-from agentdash.report.check_results import BaselineReport
-from agentdash.report.doctor import DoctorReport, RemoteCheckReport
+from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
@@ -29,7 +29,6 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
-    BaselineReport,
     DenialsReport,
     WorkerPathsReport,
     PreflightReport,
@@ -38,7 +37,7 @@ _DOCUMENTS: Final = (
     ReachReport,
     ScreenReport,
     DoctorReport,
-    RemoteCheckReport,
+    NoticeReport,
 )
 
 

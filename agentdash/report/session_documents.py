@@ -1,5 +1,5 @@
-"""Render a report, or conversations, as Markdown: foreign text is in code spans and fenced blocks, where
-markup has no effect. The HTML exports are these documents, rendered.
+"""Render an export as Markdown: foreign text is in code spans and fenced blocks, where markup has no effect.
+The HTML exports are these documents, rendered.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from markdown_it.token import Token
 
 from agentdash.model.conversation import (
     CallRecord,
+    Conversation,
     ConversationTurn,
     Message,
     change_words,
@@ -23,35 +23,23 @@ from agentdash.model.conversation import (
     outcome_words,
     shown_paths,
 )
-from agentdash.model.findings import SEVERITIES, sides
+from agentdash.model.findings import SEVERITIES, Finding, sides
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
+from agentdash.model.worker import Worker
 from agentdash.report.elements import difference_lines, remedy_lines
-from agentdash.report.exports import (
-    DatedChange,
-    DatedFinding,
-    TalkReport,
-    ThreadTalk,
-    TimelineReport,
-    TimelineRow,
-    tokens_and_cost,
-)
+from agentdash.report.exports import ExportReport, tokens_and_cost
 
 
-def markdown(report: TimelineReport, version: str) -> str:
+def markdown(report: ExportReport, version: str) -> str:
     """Return a report as a document."""
-    lines = [
-        *_head(report, version),
-        *_workers(report),
-        *_findings(report),
-        *_changes(report),
-        *_commands(report),
-        *_timeline(report),
-    ]
+    lines = [*_head(report, version), *_workers(report), *_findings(report)]
+    for worker in report.workers:
+        lines += _past(worker, report)
     return "\n".join((*lines, ""))
 
 
-def _head(report: TimelineReport, version: str) -> Iterator[str]:
+def _head(report: ExportReport, version: str) -> Iterator[str]:
     """Yield the title, how the requested thread ended, the worst finding, and what the report is made of."""
     main = report.main
     yield f"# {code(main.name if main else report.thread)}"
@@ -59,9 +47,9 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
     if main is not None:
         yield f"**{main.state}** {code(main.assessment.why)}".rstrip()
         yield ""
-    worst = min(report.findings, key=lambda dated: SEVERITIES.index(dated.finding.severity), default=None)
-    if worst is not None:
-        yield f"**{worst.finding.kind}** {code(worst.finding.message)}"
+    found = [finding for _, finding in report.findings]
+    if worst := min(found, key=lambda each: SEVERITIES.index(each.severity), default=None):
+        yield f"**{worst.kind}** {code(worst.message)}"
         yield ""
     yield f"- thread {code(report.thread)}"
     yield f"- began {moment(report.begun)} UTC, took {took(report.ended - report.begun)}"
@@ -73,7 +61,7 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
     yield from (f"- {code(note)}" for note in report.notes)
 
 
-def _workers(report: TimelineReport) -> Iterator[str]:
+def _workers(report: ExportReport) -> Iterator[str]:
     yield from ("", "## Workers", "")
     yield "| worker | agent | in the end | why | sandbox | tokens |"
     yield "|---|---|---|---|---|---|"
@@ -90,17 +78,17 @@ def _workers(report: TimelineReport) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _findings(report: TimelineReport) -> Iterator[str]:
+def _findings(report: ExportReport) -> Iterator[str]:
     yield from ("", "## Findings", "")
     if not report.findings:
         yield "None."
-    for dated in report.findings:
-        yield from _finding(dated)
+    for worker, finding in report.findings:
+        yield from _finding(worker, finding)
 
 
-def _finding(dated: DatedFinding) -> Iterator[str]:
-    finding = dated.finding
-    yield f"### {finding.kind} ({finding.direction}): {code(dated.worker)}, since {time_of_day(dated.at)}"
+def _finding(worker: Worker, finding: Finding) -> Iterator[str]:
+    begun = time_of_day(finding.since)
+    yield f"### {finding.kind} ({finding.direction}): {code(worker.name)}, since {begun}"
     yield ""
     yield code(finding.message)
     yield ""
@@ -115,128 +103,38 @@ def _finding(dated: DatedFinding) -> Iterator[str]:
     yield ""
 
 
-def _changes(report: TimelineReport) -> Iterator[str]:
-    """Yield what was changed, by worker and turn, if anything was."""
-    changes = report.changes()
-    if changes:
-        yield from ("", "## What was changed", "")
-        yield from ("Files that commands wrote by themselves are not listed.", "")
-    for (worker, turn), found in groupby(changes, key=lambda dated: (dated.worker, dated.turn)):
-        name = f"{code(worker)}, " if len(report.workers) > 1 else ""
-        yield from (f"### {name}turn {turn}", "")
-        for dated in found:
-            yield from _change(dated)
-        yield ""
-
-
-def _change(dated: DatedChange) -> Iterator[str]:
-    call, change = dated.call, dated.change
-    words = f"{change_words(call, change)} {line_counts(change)}".rstrip()
-    yield f"- {code(shown_paths(change, call.cwd))} {words}, {time_of_day(call.at)}"
-    if dated.diff:
-        yield from ("", *_indented(block(dated.diff, "diff")), "")
-
-
-def _commands(report: TimelineReport) -> Iterator[str]:
-    """Yield the table of commands, if there are any."""
-    commands, left_out = report.commands()
-    if not commands:
-        return
-    yield from ("", "## Commands", "")
-    if left_out:
-        yield from (f"{left_out:,} earlier ones are left out.", "")
-    yield from ("| at | worker | command | ended | took | denied |", "|---|---|---|---|---|---|")
-    for dated in commands:
-        call = dated.call
-        cells = (
-            precise_time_of_day(call.at),
-            cell(dated.worker),
-            cell(call.text),
-            outcome_words(call),
-            took(call.took) if call.took is not None else "",
-            cell(call.denial or ""),
-        )
-        yield f"| {' | '.join(cells)} |"
-
-
-def _timeline(report: TimelineReport) -> Iterator[str]:
-    yield from ("", "## Timeline", "")
-    if report.omitted:
-        yield f"{report.omitted:,} entries in the middle are left out."
-        yield ""
-    for row in report.rows:
-        yield from _row(row)
-
-
-def _row(row: TimelineRow) -> Iterator[str]:
-    head = f"- {precise_time_of_day(row.at)} {code(row.worker)} **{row.kind}** {code(row.note)}".rstrip()
-    if "\n" not in row.text:
-        yield f"{head} {code(row.text)}".rstrip()
-        return
-    yield head
-    yield from _indented(block(row.text))
-
-
-def _indented(parts: list[str]) -> Iterator[str]:
-    """Yield lines as they continue an item of a list."""
-    return (f"  {line}" for part in parts for line in part.split("\n"))
+def _past(worker: Worker, report: ExportReport) -> Iterator[str]:
+    """Yield the states and policies of a worker, and its conversation if it has a session file."""
+    yield from ("", f"## {code(worker.name)}", "")
+    for fact in (worker.id, f"{worker.agent.name} {worker.agent.version or ''}", worker.model, worker.cwd):
+        if fact:
+            yield f"- {code(fact)}"
+    for period in worker.policies:
+        policy = f"{period.policy.brief()}, approval {period.policy.approval or 'not stated'}"
+        yield f"- {time_of_day(period.since)} {policy} ({code(period.origin)})"
+    for state in worker.history:
+        yield f"- {time_of_day(state.since)} **{state.state}** {code(state.why)}".rstrip()
+    for conversation in report.conversations:
+        if conversation.thread == worker.id:
+            yield from _conversation(conversation)
 
 
 # ------------------------------------------------------------
-# Conversations: answers are Markdown themselves and stay so, within block quotes, except for images and HTML,
-# which are escaped outside code. Outputs and diffs are folded.
+# Conversations: answers are Markdown themselves and stay so, in block quotes; outputs and diffs are folded
 
 
-_FENCE: Final = re.compile(r"\s{0,3}(?:[-*+>]\s+|\d+[.)]\s+)*(`{3,}|~{3,})")
-_CODE_SPAN: Final = re.compile(r"((?<!`)(`+)(?!`).*?(?<!`)\2(?!`))")
-_ACTIVE: Final = re.compile(r"<|!(?=\[)|&(?=#|\w)|\[(?=[^\]]*\]:)")
-"""What may become HTML, an image, a character that is not there, or the definition of a link."""
 _PARSER: Final = MarkdownIt("commonmark", {"html": True})
 _ACTIVE_KINDS: Final = {"html_block", "html_inline", "image"}
 _ROLES: Final = {"user": "You", "agent": "Agent"}
 
 
-def talk_markdown(report: TalkReport, version: str) -> str:
-    """Return conversations as a document."""
-    lines = [line for number, talk in enumerate(report.threads) for line in _thread(talk, number)]
-    return "\n".join((*lines, f"Exported by agentdash {version} from the session's own files.", ""))
-
-
 def quoted(text: str) -> list[str]:
-    """Return a Markdown text as the lines of a block quote, without what is active in it; as plain text where
-    that cannot be distinguished from code."""
+    """Return a Markdown text as the lines of a block quote; as plain text if something in it is active."""
     text = text.strip("\n")
-    shown = [f"> {line}".rstrip() for line in _escaped(text)]
+    shown = [f"> {line}".rstrip() for line in text.split("\n")]
     if _is_inert("\n".join(shown)):
         return shown
     return [f"> {line}".rstrip() for part in block(text) for line in part.split("\n")]
-
-
-def _escaped(text: str) -> Iterator[str]:
-    """Yield the lines of a text with escapes outside code, as far as that is found line by line."""
-    fence = ""
-    for line in text.split("\n"):
-        found = _FENCE.match(line)
-        if fence:
-            closing = line.strip()
-            fence = "" if closing.startswith(fence) and not closing.strip(fence[0]) else fence
-            yield line
-        elif found:
-            fence = found[1]
-            yield line
-        else:
-            yield _escaped_line(line)
-
-
-def _escaped_line(line: str) -> str:
-    """Return a line with escapes outside code spans."""
-    parts = _CODE_SPAN.split(line)
-    # split by two groups: text, the span, its backticks
-    return "".join(
-        _ACTIVE.sub(lambda match: f"\\{match[0]}", part) if index % 3 == 0 else part
-        for index, part in enumerate(parts)
-        if index % 3 != 2
-    )
 
 
 def _is_inert(text: str) -> bool:
@@ -249,16 +147,7 @@ def _is_inert(text: str) -> bool:
     return not kinds & _ACTIVE_KINDS and not found.get("references")
 
 
-def _thread(talk: ThreadTalk, number: int) -> Iterator[str]:
-    conversation, worker = talk.conversation, talk.worker
-    yield f"{'#' if number == 0 else '##'} {code(talk.name)}"
-    yield ""
-    yield f"- thread {code(conversation.thread)}"
-    if worker is not None:
-        agent = f"{worker.agent.name} {worker.agent.version or ''}"
-        yield from (f"- {code(fact)}" for fact in (agent, worker.model, worker.cwd) if fact)
-    if conversation.turns:
-        yield f"- began {moment(conversation.turns[0].at)} UTC"
+def _conversation(conversation: Conversation) -> Iterator[str]:
     if conversation.problem:
         yield f"- cannot be read to its end: {code(conversation.problem)}"
     if conversation.dropped:

@@ -232,7 +232,7 @@ def wait_line(report: WaitReport) -> str:
 # `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/1`
 
 
-_UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history", "is_new"))
+_UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history"))
 """Fields that are no change by themselves: they follow from others, grow while a worker works, or depend on
 when the user looked."""
 _TICKING: Final = re.compile(
@@ -272,14 +272,9 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
 
 
 class Heartbeats:
-    """Makes the lines of heartbeats.
+    """Makes the lines of heartbeats."""
 
-    Args:
-        ssh_connection: the ssh session in which this agentdash runs.
-    """
-
-    def __init__(self, ssh_connection: str | None = None) -> None:
-        self._ssh_connection = ssh_connection
+    def __init__(self) -> None:
         self._stated: dict[str, TickReport] = {}
 
     def add(self, change: ChangeReport) -> None:
@@ -305,7 +300,6 @@ class Heartbeats:
             at=iso(now) or "",
             change="alive",
             version=__version__,
-            ssh_connection=self._ssh_connection,
             ticks=ticks,
         )
 

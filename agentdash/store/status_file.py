@@ -316,7 +316,6 @@ _SHORTENED: Final[dict[str, Callable[[Any], Any]]] = {
     "pane": lambda pane: replace(pane, screen=()) if pane else None,
     "calls": _brief_calls,
     "moments": lambda _: (),
-    "reach": lambda _: None,
 }
 """Fields of a worker that are long and not shown by `status`, and what is written of them."""
 

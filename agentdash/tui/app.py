@@ -18,20 +18,19 @@ from agentdash.model.fact import FactKind
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
+from agentdash.model.states import Group
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
-from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
-from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
-from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
+from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.theme import state_name
 from agentdash.tui.worker.overview import remedies
-from agentdash.tui.worker.panel import EVIDENCE, PANE, WorkerPanel
-from agentdash.tui.worker.screen import WorkerScreen
+from agentdash.tui.worker.panel import EVIDENCE, PANE
 
 # ------------------------------------------------------------
 # The workers in the command palette, which has every action of the key table too
@@ -61,7 +60,7 @@ class WorkerProvider(Provider):
 # ------------------------------------------------------------
 
 
-__all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
+__all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()
 
@@ -72,7 +71,6 @@ class AgentDash(SnapshotApp):
     Args:
         options: how the app looks, and which worker is selected first.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
-        on_snapshot: called with every snapshot, for notifications.
         attention: keeps acknowledgements; None: there are none, as in a replay.
     """
 
@@ -80,6 +78,8 @@ class AgentDash(SnapshotApp):
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
     HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
     """Which keys of the table it has."""
+    LEGEND: ClassVar[Sequence[tuple[str, Tone, str]]] = ()
+    """The signs of its timeline, if it has one."""
     COMMANDS = App.COMMANDS | {WorkerProvider}
 
     def __init__(
@@ -89,10 +89,9 @@ class AgentDash(SnapshotApp):
         *,
         options: Options = _DEFAULT_OPTIONS,
         go_to_pane: GoToPane | None = None,
-        on_snapshot: OnSnapshot | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
-        super().__init__(feed, clock, options, on_snapshot, attention)
+        super().__init__(feed, clock, options, attention)
         self._go_to_pane = go_to_pane
         self._copied = ("", 0)
         """The worker whose remedies were copied last, and how many of them."""
@@ -127,13 +126,19 @@ class AgentDash(SnapshotApp):
 
     def action_filter(self) -> None:
         """Edit the filter."""
-        self._to_root()
+        self.root.unzoom()
         self.root.bar.edit(self.root.filter.text)
 
     def action_only(self, bucket: str) -> None:
         """Show one bucket; if it is shown already, show all."""
+        self.root.unzoom()
         chosen = self.root.filter
-        self.root.apply_filter(chosen._replace(bucket="all" if chosen.bucket == bucket else bucket))
+        if chosen.bucket == bucket:
+            self.root.apply_filter(chosen._replace(bucket="all"))
+        elif self.snapshot is not None and self.snapshot.counts().get(bucket):
+            self.root.apply_filter(chosen._replace(bucket=bucket))
+        else:
+            self.show_message("No sandbox differs from what is configured.")
 
     # ---------------------------------------------------------------- arrange
 
@@ -162,7 +167,7 @@ class AgentDash(SnapshotApp):
 
     def action_past(self) -> None:
         """Show or hide past workers; with the cursor on the first of them, where it was on none."""
-        self._to_root()
+        self.root.unzoom()
         if self.snapshot is None or not self.snapshot.counts()["past"]:
             self.show_message("There are no past workers.")
             return
@@ -183,7 +188,7 @@ class AgentDash(SnapshotApp):
             self.let_move()
             problem = self.attention.acknowledge(worker)
             self.show_message(problem or f"Dismissed {worker.name} until it changes; d again undoes it.")
-        elif worker.state.needs_you or worker.fact.kind is FactKind.CRASHED:
+        elif worker.group is Group.DONE and (worker.state.needs_you or worker.fact.kind is FactKind.CRASHED):
             self.let_move()
             problem = self.attention.withdraw(worker)
             self.show_message(problem or f"{worker.name} needs you again.")
@@ -212,57 +217,42 @@ class AgentDash(SnapshotApp):
 
     # ---------------------------------------------------------------- look
 
-    async def action_why(self) -> None:
-        """Open the evidence of the selected worker; if it is open, close it."""
+    def action_why(self) -> None:
+        """Show the evidence of the selected worker; if it is shown, go back."""
         if self._chosen() is None:
             return
-        if not isinstance(self.screen, WorkerScreen):
-            await self.open_screen(WorkerScreen(self.glyphs, EVIDENCE))
-        elif self.screen.panel.open_tab == EVIDENCE:
-            await self.action_back()
+        if self.root.is_zoomed and self.root.panel.open_tab == EVIDENCE:
+            self.root.unzoom()
         else:
-            self.action_tab_named(EVIDENCE)
-
-    async def action_sandboxes(self) -> None:
-        """Open the screen of all sandboxes; if it is open, close it."""
-        from agentdash.tui.sandbox_screen import SandboxScreen  # noqa: PLC0415 - the first picture comes first
-
-        is_open = isinstance(self.screen, SandboxScreen)
-        self._to_root()
-        if not is_open:
-            await self.open_screen(SandboxScreen(self.glyphs))
-
-    def more_signs(self) -> list[tuple[str, Tone, str]]:
-        """Return signs, their tones and meanings, that only this app has: none; a hook for subclasses."""
-        return []
+            self.root.zoom(EVIDENCE)
+        self.draw()
 
     async def action_help(self) -> None:
         """Open the help, with the keys of this screen first."""
-        from agentdash.tui.help import HelpScreen  # noqa: PLC0415 - the first picture comes first
+        from agentdash.tui.help import HelpScreen, dashboard_help  # noqa: PLC0415 - the first picture comes first
 
-        here = [name for footer in self.screen.query(Footer) for name in footer.ids]
-        others = [on for on in self.HANDLES if on != "fleet" or self.screen is self.root]
-        await self.open_screen(HelpScreen(self.glyphs, here, others))
+        here, legend = self.root.footer.ids, self.LEGEND
+        lines = partial(dashboard_help, here, self.HANDLES, self.keys, self.glyphs, legend)
+        await self.push_screen(HelpScreen(self.glyphs, lines))
 
-    @on(FleetList.Opened)
-    async def action_open(self) -> None:
-        """Open the worker's screen."""
-        if self.screen is self.root and self._chosen() is not None:
-            await self.open_screen(WorkerScreen(self.glyphs, self.root.panel.open_tab))
+    @on(Choices.Opened)
+    def action_open(self) -> None:
+        """Give the selected worker the whole screen."""
+        if self._chosen() is not None:
+            self.root.zoom()
+            self.draw()
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
-        panels = [panel for panel in self.screen.query(WorkerPanel) if panel.display]
-        for panel in panels:
-            panel.switch_tab(step)
-        if not panels:
+        if self.root.panel.display:
+            self.root.panel.switch_tab(step)
+        else:
             self.show_message("There are no tabs here: enter opens those of the worker.")
         self.draw()  # a tab may need the session's file
 
     def action_tab_named(self, name: str) -> None:
         """Open this tab of the panel."""
-        for panel in self.screen.query(WorkerPanel):
-            panel.show_tab(name)
+        self.root.panel.open_tab = name
         self.draw()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -286,9 +276,9 @@ class AgentDash(SnapshotApp):
         self.screen.query_one(Input).cursor_blink = False
 
     async def action_back(self) -> None:
-        """Close this screen, else focus the list, else clear the filter."""
-        if self.screen is not self.root:
-            self.pop_screen()
+        """Show the list again, else focus it, else clear the filter."""
+        if self.root.is_zoomed:
+            self.root.unzoom()
             self.draw()
         elif self.focused is not self.root.fleet:
             self.root.fleet.focus()
@@ -298,15 +288,11 @@ class AgentDash(SnapshotApp):
             self.show_message("No filter to clear; q quits.")
 
     async def action_leave(self) -> None:
-        """Close this screen; on the root screen, quit."""
-        if self.screen is self.root:
-            self.exit()
-        else:
+        """Show the list again; from there, quit."""
+        if self.root.is_zoomed:
             await self.action_back()
-
-    def _to_root(self) -> None:
-        while self.screen is not self.root:
-            self.pop_screen()
+        else:
+            self.exit()
 
     # ---------------------------------------------------------------- copy, go to pane
 
@@ -327,19 +313,18 @@ class AgentDash(SnapshotApp):
         self._copied = (worker.id, number + 1)
         self.copy(found[number], f"{number + 1} of {len(found)}, ")
 
-    async def action_go_to_pane(self) -> None:
+    def action_go_to_pane(self) -> None:
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
-        if worker.pane is None and worker.host and self.options.attach_command:
+        if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
         elif worker.pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
-            if not isinstance(self.screen, WorkerScreen):
-                await self.open_screen(WorkerScreen(self.glyphs, PANE))
-            self.action_tab_named(PANE)
+            self.root.zoom(PANE)
+            self.draw()
             self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
         else:
             self.run_worker(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -17,10 +16,8 @@ from typing import Final, TypeVar
 from textual import constants, events, on
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.await_complete import AwaitComplete
 from textual.dom import DOMNode
 from textual.message import Message
-from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import WorkerFailed
 
@@ -35,7 +32,6 @@ from agentdash.tui.textual_internals import (
     discard_prints,
     end_failed,
     failure,
-    forget_closed_widgets,
     write_changed_cells_only,
 )
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
@@ -44,19 +40,12 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 _TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent", "text-primary")
-_COLLECT_AFTER_S: Final = 0.5
-"""After a screen was closed: the collection takes some ms, and the next key may come at once."""
 _TRIPS: Final = 2
 """Of a `KeyHandled`."""
 _KEY_HANDLED_WITHIN_S: Final = 1.0
 """A widget that is removed loses the messages that it has not handled: then the next key waits so long."""
 _INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code of a program that ctrl+c has ended."""
-
-
-def _collect() -> None:
-    forget_closed_widgets()
-    gc.collect()
 
 
 class KeyHandled(Message):
@@ -108,8 +97,6 @@ class BaseApp(App[Result]):
         self.painted = asyncio.Event()
         """Set when the first picture is painted."""
         self._message_of_copy = ""
-        self._collection: Timer | None = None
-        """Of what closed screens have left."""
         self.keys = remapped(options.keys)
         """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
@@ -172,17 +159,6 @@ class BaseApp(App[Result]):
         """Show a title of the terminal, where it is wanted."""
         if self.options.title and isinstance(self._driver, TerminalDriver):
             self._driver.set_title(title)
-
-    def pop_screen(self) -> AwaitComplete:
-        """Close the top screen, and free soon after what it has held.
-
-        Its widgets refer to each other and to a snapshot of all workers; in a large heap Python collects such
-        cycles after many minutes, by when dozens of snapshots are kept.
-        """
-        if self._collection is not None:
-            self._collection.stop()
-        self._collection = self.set_timer(_COLLECT_AFTER_S, _collect)
-        return super().pop_screen()
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; a key when the key before it has been handled."""

@@ -1,26 +1,26 @@
-"""The help of the dashboard: the keys of its screen, and all signs."""
+"""The help in a box over the screen: the keys of the screen first, then all signs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from textual import on
+from textual import getters, on
 from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
 
 from agentdash.model.states import State
 from agentdash.tui.format import pad
-from agentdash.tui.keys import BY_ID, HandledBy, Key, bindings
-from agentdash.tui.primitives.filter_bar import FilterBar
-from agentdash.tui.primitives.line_input import focus_unless_typing
-from agentdash.tui.primitives.modal import TextModal
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, paragraph, plain
+from agentdash.tui.keys import HandledBy, Key, bindings
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.page import Page
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, paragraph
 from agentdash.tui.theme import TONES_OF_STATES, Glyphs
-from agentdash.tui.view import View
 
-if TYPE_CHECKING:
-    from agentdash.tui.app import AgentDash
-
+Sign: TypeAlias = tuple[str, Tone, str]
+"""A sign, its tone and its meaning."""
 _STATES = {
     State.WAITING_APPROVAL: "Waits for your approval.",
     State.WAITING_INPUT: "Asks you a question, or is at its prompt without a task.",
@@ -41,29 +41,24 @@ _GROUPS = {
 _KEY_CELLS = 18
 
 
-class Section(NamedTuple):
-    """A part of the help."""
-
-    title: str
-    entries: list[list[Line]]
-    """The lines of each sign or key."""
-
-
-def _entry(name: str, tone: Tone, text: str, cells: int) -> list[Line]:
-    return paragraph(text, cells, head=(Span("  " + pad(name, _KEY_CELLS), tone),))
+def entries(title: str, found: Iterable[Sign], cells: int) -> list[Line]:
+    """Return signs, keys or words below a title, each with its meaning."""
+    lines: list[Line] = [(Span(title, "title"),)]
+    for name, tone, text in found:
+        lines += paragraph(text, cells, head=(Span("  " + pad(name, _KEY_CELLS), tone),))
+    return [*lines, BLANK]
 
 
-def keys(cells: int, shown: Iterable[Key], title: str = "Keys") -> Section:
-    """Return keys with what they do."""
-    return Section(title, [_entry("  ".join(key.shown), "key", key.help, cells) for key in shown])
+def keys(title: str, shown: Iterable[Key], cells: int, helps: Mapping[str, str] | None = None) -> list[Line]:
+    """Return keys with what they do; `helps` has other sentences for some, by their ids."""
+    found = (("  ".join(key.shown), (helps or {}).get(key.id, key.help)) for key in shown)
+    return entries(title, ((name, "key", text) for name, text in found), cells)
 
 
-def signs(cells: int, glyphs: Glyphs) -> list[Section]:
+def signs(glyphs: Glyphs) -> list[Sign]:
     """Return every sign with its meaning."""
-    signs: list[tuple[str, Tone, str]] = [
-        (glyphs.states[state], TONES_OF_STATES[state], text) for state, text in _STATES.items()
-    ]
-    signs += [
+    return [
+        *((glyphs.states[state], TONES_OF_STATES[state], text) for state, text in _STATES.items()),
         (glyphs.verdicts["mismatch"], "mismatch", "Another sandbox than configured; evidence against."),
         (glyphs.verdicts["match"], "", "As configured; evidence for."),
         (glyphs.directions["wider"], "mismatch", "More than configured."),
@@ -74,86 +69,70 @@ def signs(cells: int, glyphs: Glyphs) -> list[Section]:
         (glyphs.ellipsis, "", "Something is cut here."),
         ("  ".join(glyphs.folds).strip(), "", "A folded family, and an unfolded one."),
     ]
+
+
+def dashboard_help(
+    here: Sequence[str],
+    handled: Collection[HandledBy],
+    table: Mapping[str, Key],
+    glyphs: Glyphs,
+    legend: Sequence[Sign],
+    cells: int,
+) -> list[Line]:
+    """Return the help of the dashboard.
+
+    Args:
+        here: ids of the keys in the footer, which come first.
+        handled: by what the other keys are handled that do something there.
+        table: the keys by their ids.
+        legend: the signs of a timeline, if there is one.
+    """
+    intro = (
+        "agentdash is read-only: no key acts on a worker. "
+        "ctrl+c copies the text selected with the mouse, ctrl+q quits from anywhere."
+    )
+    others = [key for key in table.values() if key.on in handled and key.id not in here]
     return [
-        Section("Signs", [_entry(sign, tone, text, cells) for sign, tone, text in signs]),
-        Section("Groups", [_entry(name, "", text, cells) for name, text in _GROUPS.items()]),
+        *paragraph(intro, cells, "muted"),
+        BLANK,
+        *keys("Keys here", (table[name] for name in here), cells),
+        *keys("More keys", others, cells),
+        *entries("Signs", signs(glyphs), cells),
+        *entries("Groups", ((name, "", text) for name, text in _GROUPS.items()), cells),
+        *(entries("Timeline", legend, cells) if legend else ()),
     ]
 
 
-def matching(sections: Iterable[Section], words: str) -> list[Line]:
-    """Return the entries that have all these words, below the titles of their sections."""
-    wanted = words.casefold().split()
-    lines: list[Line] = []
-    for section in sections:
-        found = [
-            entry for entry in section.entries if all(word in _text(section.title, entry) for word in wanted)
-        ]
-        if found:
-            lines += [(Span(section.title, "title"),), *(line for entry in found for line in entry), BLANK]
-    return lines or [(Span("Nothing in the help has these words.", "muted"),)]
-
-
-def _text(title: str, entry: Iterable[Line]) -> str:
-    return " ".join([title, *(plain(line) for line in entry)]).casefold()
-
-
-def key_sections(
-    here: Sequence[str], others: Collection[HandledBy], cells: int, table: Mapping[str, Key] = BY_ID
-) -> list[Section]:
-    """Return the keys of a screen: those that its footer has, and the others that do something there."""
-    first = [table[name] for name in here]
-    rest = [key for key in table.values() if key.on in others and key.id not in here]
-    return [keys(cells, first, "Keys here"), keys(cells, rest, "More keys")]
-
-
-class HelpScreen(TextModal):
-    """The help of the dashboard.
+class HelpScreen(Page, ModalScreen[None]):
+    """A text that scrolls; `esc`, `q` and the key that opened it close it.
 
     Args:
-        here: the ids of the keys in the footer of the screen that it is opened on.
-        others: who handles the keys that do something there.
+        lines: returns the text in lines of so many cells.
     """
 
-    BINDINGS = bindings("filter")
+    AUTO_FOCUS = "#text"
+    BINDINGS = bindings("back", "quit", "help")
 
-    def __init__(self, glyphs: Glyphs, here: Sequence[str], others: Collection[HandledBy]) -> None:
-        super().__init__(glyphs, "filter", "down", "back")
-        self._here = here
-        self._others = others
-        self._words = ""
+    text = getters.query_one("#text", Lines)
 
-    def compose_head(self) -> ComposeResult:
-        """Compose the input of the search."""
-        yield FilterBar(id="help-search", hint="words of a key, a sign, or what they do")
+    def __init__(self, glyphs: Glyphs, lines: Callable[[int], list[Line]]) -> None:
+        super().__init__()
+        self._glyphs = glyphs
+        self._lines = lines
 
-    def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Return the keys and signs that match the search."""
-        intro = (
-            "agentdash is read-only: no key acts on a worker. "
-            "ctrl+c copies the text selected with the mouse, ctrl+q quits from anywhere."
-        )
-        app = cast("AgentDash", self.app)
-        more = [_entry(sign, tone, text, cells) for sign, tone, text in app.more_signs()]
-        entries = [
-            *key_sections(self._here, self._others, cells, app.keys),
-            *signs(cells, self.glyphs),
-            Section("Timeline", more),
-        ]
-        return [*paragraph(intro, cells, "muted"), BLANK, *matching(entries, self._words)]
+    def compose(self) -> ComposeResult:
+        """Compose the text and its keys."""
+        with Vertical(id="modal"):
+            yield Lines(id="text")
+            yield Footer(self._glyphs, "down", "up", "back")
 
-    def action_filter(self) -> None:
-        """Edit the words to search for."""
-        self.query_one(FilterBar).edit(self._words)
+    @on(Lines.Resized)
+    def _fit(self) -> None:
+        if self.text.room:
+            self.text.show(self._lines(self.text.room - 1))
 
-    @on(FilterBar.Edited)
-    def _search_edited(self, event: FilterBar.Edited) -> None:
-        self._words = event.text
-        self.text.scroll_home(animate=False)
-        self.redraw()
+    def action_back(self) -> None:
+        """Close the box."""
+        self.dismiss()
 
-    @on(FilterBar.Closed)
-    def _search_closed(self, event: FilterBar.Closed) -> None:
-        if not event.submitted:
-            self._words = ""
-        focus_unless_typing(self.text)
-        self.redraw()
+    action_leave = action_help = action_back

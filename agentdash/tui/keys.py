@@ -90,7 +90,7 @@ KEYS: Final = (
          "To the next worker that matches the last filter; in a replay, to the next text found."),
         ("attention", "a", "attention", "next", "To the next worker that needs you."),
         ("past", "x", "past", "all",
-         "Show also past workers, and the sandboxes that do not differ; again: hide them."),
+         "Show also past workers; again: hide them."),
         ("known", "K", "known", "known",
          "You know of its worst sandbox problem: this kind counts no more in this directory until the policy "
          "changes. Again: the next one's, then undo."),
@@ -109,8 +109,8 @@ KEYS: Final = (
         ("tab-right", "right,l", "tab(1)", "next tab",
          "Overview, Talk, Commands, Changes, Screen, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
-        ("sandboxes", "m", "sandboxes", "sandboxes",
-         "The workers whose sandboxes differ from what is configured: how, why, the remedy; again: back."),
+        ("sandboxes", "m", "only('mismatch')", "sandboxes",
+         "Show only workers whose sandboxes differ, with what is configured and what they have; again: all."),
     ),
     *_group(
         "Copy and go", "app",

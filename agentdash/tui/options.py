@@ -11,8 +11,6 @@ from agentdash.model.conversation import Conversation
 from agentdash.model.pane import PaneKey
 from agentdash.model.worker import Snapshot, Worker
 
-OnSnapshot = Callable[[Snapshot], None]
-"""Called with every snapshot, to notify a user away from the screen."""
 GoToPane = Callable[[PaneKey], Awaitable[str]]
 """Makes the tmux client show a pane; returns on one line what has become of it, and the way back."""
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from textual import on
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
-from textual.screen import Screen
 from textual.timer import Timer
 
 from agentdash.model.sanitize import clean_line
@@ -18,12 +17,11 @@ from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.header import title
 from agentdash.tui.fleet.screen import FleetScreen
-from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
+from agentdash.tui.options import Feed, KeepsAttention, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.view import View, ViewScreen, WorkerPointed, find_worker
+from agentdash.tui.view import View, WorkerPointed, find_worker
 from agentdash.tui.worker.file_reading import FileReading
-from agentdash.tui.worker.panel import WorkerPanel
 
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
@@ -43,7 +41,6 @@ class SnapshotApp(BaseApp[None]):
         feed: Feed,
         clock: Clock,
         options: Options,
-        on_snapshot: OnSnapshot | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
         super().__init__(options)
@@ -53,7 +50,6 @@ class SnapshotApp(BaseApp[None]):
         """Id of the selected worker."""
         self._feed = feed
         self._clock = clock
-        self._on_snapshot = on_snapshot
         self._by_id: dict[str, Worker] = {}
         self._wanted = options.select
         self._feed_error: str | None = None
@@ -97,8 +93,6 @@ class SnapshotApp(BaseApp[None]):
         try:
             async for snapshot in self._feed.snapshots():
                 self.take(snapshot)
-                if self._on_snapshot is not None:
-                    self._on_snapshot(snapshot)
             self._feed_error = "The feed has ended: what is shown here will not change any more."
         except Exception as error:  # of any type: the screen must show that it is out of date
             self._feed_error = clean_line(
@@ -131,7 +125,7 @@ class SnapshotApp(BaseApp[None]):
             return
         if self.snapshot is not None:
             self.root.order(self.snapshot, is_held=self._is_held)
-            if self.screen is self.root:  # elsewhere the shown worker is not exchanged for another
+            if not self.root.is_zoomed:  # the only one shown is not exchanged for another
                 if not self._is_touched and not self._wanted and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
@@ -147,9 +141,8 @@ class SnapshotApp(BaseApp[None]):
             conversation=self._conversation.found(self.worker),
         )
         self._due = view.due
-        for screen in self.screen_stack:
-            if isinstance(screen, ViewScreen) and screen.is_mounted:
-                screen.draw(view)
+        if self.root.is_mounted:
+            self.root.draw(view)
         if view.is_at_rest:
             self._read_session()
 
@@ -166,8 +159,8 @@ class SnapshotApp(BaseApp[None]):
 
         Not if nothing has changed, and later if it was read just now.
         """
-        panels = self.screen.query(WorkerPanel)
-        if self.worker is None or not any(panel.display and panel.reads_session for panel in panels):
+        panel = self.root.panel
+        if self.worker is None or not (panel.display and panel.reads_session):
             return
         until = self.read_until()
         if (wait := self._conversation.wait_s(self.worker, until)) is None:
@@ -217,12 +210,6 @@ class SnapshotApp(BaseApp[None]):
             self._release.stop()
         self._release = self.set_timer(_HOLD_S + 0.1, self.draw)
 
-    async def open_screen(self, screen: Screen[None]) -> None:
-        """Open a screen with its content: nothing is painted before, not even a blank screen."""
-        with self.batch_update():
-            await self.push_screen(screen)
-            self.draw()
-
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""
         failure = self.snapshot.failure if self.snapshot else None
@@ -237,7 +224,7 @@ class SnapshotApp(BaseApp[None]):
         self._rest = self.set_timer(_REST_S, self._come_to_rest)
         self.selected_id = worker
         self._wanted = None
-        if self.screen is self.root and all(row.id != worker for row in self.root.rows):
+        if not self.root.is_zoomed and all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
         self.draw()
 

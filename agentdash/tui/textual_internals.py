@@ -6,7 +6,6 @@ Tried with Textual 8.2.8, the version that pyproject.toml pins for tests.
 from __future__ import annotations
 
 import io
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
@@ -60,17 +59,6 @@ def failure(app: App[Any]) -> Exception | None:
 def end_failed(app: App[Any]) -> None:
     """End an app after a failure, as `App._fatal_error` does, but without its traceback."""
     app._close_messages_no_wait()
-
-
-def forget_closed_widgets() -> None:
-    """Drop the references of caches to widgets that were closed, with all lines that these had painted.
-
-    `StylesCache.get_inner_outer` is cached by functools for each instance, which keeps the newest 1,024.
-    """
-    with suppress(ImportError, AttributeError):  # another version has no such cache, perhaps
-        from textual._styles_cache import StylesCache  # noqa: PLC0415 - as above
-
-        StylesCache.get_inner_outer.cache_clear()
 
 
 def write_changed_cells_only() -> None:

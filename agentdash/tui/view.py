@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from textual.message import Message
 
@@ -82,14 +82,6 @@ class WorkerPointed(Message):
     def __init__(self, worker: str) -> None:
         self.worker = worker
         super().__init__()
-
-
-@runtime_checkable
-class ViewScreen(Protocol):
-    """A screen that is a function of a view."""
-
-    def draw(self, view: View) -> None:
-        """Draw the view."""
 
 
 def find_worker(snapshot: Snapshot, wanted: str) -> Worker | None:

@@ -8,7 +8,8 @@ a marker of its own takes steps of its own. A step is one of
     {"run": CMD, "unsandboxed": bool?}          a call of the tool `Bash`
     {"tool": NAME, "args": {...}}               any other tool
     {"hold": NAME, ...}                         waits for `release(NAME)`, then takes its own step
-    {"fail": STATUS}                            an HTTP error
+    {"fail": STATUS, "body": {...}?}            an HTTP error
+    {..., "headers": {NAME: VALUE}}             further headers of the answer
 
 Requests without tools (titles, classifiers) take no step.
 """
@@ -55,6 +56,7 @@ class _Handler(ScriptedHandler):
             return
         self.model.requests.append(body)
         number, step = self.model.step(body) if body.get("tools") else (0, {"say": "A title"})
+        self.more = step.get("headers", {})
         if "fail" in step:
             error = {"type": "api_error", "message": "scripted failure"}
             self.fail({"body": {"type": "error", "error": error}, **step}, error)

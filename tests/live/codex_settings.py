@@ -11,15 +11,6 @@ ALL_PROFILES = (
     '[allowed_permission_profiles]\n":read-only" = true\n":workspace" = true\n":danger-full-access" = true\n'
 )
 PROXY = "features.network_proxy=true"
-DOMAINS = (
-    '[permissions.mine.filesystem]\n":root" = "read"\n'
-    "[permissions.mine.network]\nenabled = true\n"
-    '[permissions.mine.network.domains]\n"127.0.0.1" = "allow"\n'
-)
-TRANSPARENT = (
-    '[permissions.mine]\nextends = ":workspace"\n'
-    "[permissions.mine.network]\nenabled = true\ntransparent_tcp = true\n"
-)
 TWO_PROFILES = '[allowed_permission_profiles]\n":read-only" = true\n":workspace" = true\n'
 READ_ONLY_PROFILE = '[allowed_permission_profiles]\n":read-only" = true\n'
 
@@ -111,20 +102,6 @@ PROFILES = (
     Settings(
         "-c mode, user permissions", (_E, "-c", f"sandbox_mode={READ_ONLY}"), top=permissions(":workspace")
     ),
-    Settings(
-        "own permissions",
-        top=permissions("mine"),
-        tables='[permissions.mine.filesystem]\n":root" = "read"\n'
-        "[permissions.mine.network]\nenabled = true\n",
-    ),
-    Settings(
-        "own permissions extend",
-        top=permissions("mine"),
-        tables='[permissions.mine]\nextends = ":workspace"\n'
-        '[permissions.mine.filesystem]\n":root" = "read"\n"/var/tmp" = "write"\n',
-    ),
-    Settings("own permissions domains", top=permissions("mine"), tables=DOMAINS),
-    Settings("domains by proxy", (_E, "-c", PROXY), top=permissions("mine"), tables=DOMAINS),
     Settings("proxy by -c", (_E, "-c", PROXY, "-s", WORKSPACE), tables=NETWORK),
     Settings(
         "proxy by table",
@@ -135,25 +112,6 @@ PROFILES = (
         "proxy of a file below -c",
         (_E, "-c", "features.network_proxy=false", "-s", WORKSPACE),
         tables=NETWORK + "[features]\nnetwork_proxy = true\n",
-    ),
-    Settings("transparent_tcp", top=permissions("mine"), tables=TRANSPARENT),
-    Settings(
-        "transparent_tcp by proxy",
-        top=permissions("mine"),
-        tables=TRANSPARENT + "[features]\nnetwork_proxy = true\n",
-    ),
-    Settings(
-        "own permissions pattern",
-        top=permissions("mine"),
-        tables='[permissions.mine]\nextends = ":workspace"\n'
-        '[permissions.mine.filesystem]\n":workspace_roots" = { "." = "write", "**/*.env" = "deny" }\n'
-        '"/var/tmp/**" = "write"\nglob_scan_max_depth = 3\n',
-    ),
-    Settings(
-        "own permissions deny",
-        top=permissions("mine"),
-        tables='[permissions.mine]\nextends = ":workspace"\n'
-        '[permissions.mine.filesystem]\n"/etc/hostname" = "deny"\n',
     ),
 )
 MANAGED = (
@@ -199,24 +157,6 @@ MANAGED = (
         (_E, "--yolo"),
         requirements='allowed_sandbox_modes = ["read-only", "workspace-write"]\n'
         'allowed_approval_policies = ["on-request"]\n',
-    ),
-    Settings(
-        "allowed modes of this host",
-        (_E, "-s", WORKSPACE),
-        requirements='[[remote_sandbox_config]]\nhostname_patterns = ["*"]\n'
-        'allowed_sandbox_modes = ["read-only"]\n',
-    ),
-    Settings(
-        "required proxy",
-        (_E, "-s", WORKSPACE),
-        tables=NETWORK,
-        requirements="[features]\nnetwork_proxy = true\n",
-    ),
-    Settings(
-        "required network",
-        (_E, "-s", WORKSPACE),
-        tables=NETWORK,
-        requirements="[experimental_network]\nenabled = true\n",
     ),
     Settings("managed mode above -c", (_E, "-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)),
     Settings("managed mode, yolo", (_E, "--yolo"), managed=mode(READ_ONLY)),

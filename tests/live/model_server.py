@@ -17,6 +17,7 @@ is "(script ended)". An automatic reviewer of approvals takes the steps of `revi
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
     {"hold": NAME}                                     waits for `release(NAME)`, then takes the next step
     {"fail": STATUS, "body": {...}?}                   an HTTP error
+    {..., "headers": {NAME: VALUE}}                    further headers of the answer
     {"drop": True}                                     the stream breaks off before `response.completed`
 """
 
@@ -91,6 +92,7 @@ class _Handler(ScriptedHandler):
         number, step = self.model.next_step(
             body, next((self.headers[name] for name in names if self.headers[name]), "")
         )
+        self.more = step.get("headers", {})
         if "fail" in step:
             self.fail(step, _FAILURE)
             return

@@ -84,6 +84,8 @@ class ScriptedHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: BaseServer
     model: ScriptedServer
+    more: Mapping[str, str] = {}
+    """Further headers of the answer: `headers` of its step."""
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -124,6 +126,8 @@ class ScriptedHandler(BaseHTTPRequestHandler):
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(data)))
         self.send_header("connection", "close")
+        for name, value in self.more.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
         self.close_connection = True

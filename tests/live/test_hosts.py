@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,7 +16,7 @@ from agentdash.config import Config, HostSettings
 from agentdash.documents.worker import worker_report
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
-from tests.live.codex import MENU, Lab, Pane
+from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
@@ -147,48 +146,6 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
         await watched.until(lambda w: w.id == waiting.id and w.state is State.WAITING_APPROVAL)
 
 
-HELD = {"work": [{"hold": "end"}, {"say": "done"}]}
-"""Work that goes on until `end` is released."""
-
-
-def exec_in_shell(there: Lab) -> str:
-    """Return the line by which a shell of a host runs a worker of its own."""
-    command = shlex.join([str(there.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] in a shell"])
-    return f"cd {there.workspace} && HOME={there.user} CODEX_HOME={there.home} {command}"
-
-
-async def tied(watched: Watched, name: str, pane: Pane) -> Worker:
-    """Return a worker when it is tied to a pane of this machine, which must be this one."""
-    worker = await watched.until(lambda w: name in w.name and w.pane is not None)
-    assert worker.pane is not None
-    assert worker.pane.key.id == pane.id
-    return worker
-
-
-async def test_a_pane_shows_the_worker_that_its_ssh_client_is_connected_to(
-    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
-) -> None:
-    """One pane has a shell there with a worker, another one the tmux there; a third one is only logged in."""
-    there, here = codex(HELD), codex({})
-    host = ssh_host("build1", there)
-    (tmp_path / "ssh_config").write_text(host.client_config)
-    there.exec("[[work]] in tmux", *FULL)
-    ssh = f"ssh -F {tmp_path}/ssh_config -tt build1"
-    here.pane(f"{ssh} 'sleep 3600'")
-    shell = here.pane(f"{ssh} {shlex.quote(exec_in_shell(there))}")
-    tmux = here.pane(f"{ssh} 'TERM=xterm-256color tmux -S {there.tmux} attach'")
-    async with watching(tmp_path, **ssh_hosts(host), tmux=here.tmux) as watched:
-        in_shell = await tied(watched, "in a shell", shell)
-        in_tmux = await tied(watched, "in tmux", tmux)
-        assert (in_shell.host, in_shell.pane_there, in_tmux.pane_there) == (
-            "build1",
-            None,
-            f"{there.tmux} %0",
-        )
-        assert [link.by for link in in_shell.links] != []
-        there.model.release("end")
-
-
 async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
     codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
 ) -> None:
@@ -216,21 +173,6 @@ async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
             lambda: all(reason in details().get(name, "") for name, reason in reasons.items()),
             "the reason of each host",
         )
-
-
-async def test_a_clock_that_is_wrong_by_an_hour_is_measured(
-    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
-) -> None:
-    libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
-    assert libraries, "install libfaketime"
-    lab = codex({})
-    faked = {"LD_PRELOAD": str(libraries[0]), "FAKETIME": "+3600s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    host = ssh_host("ahead", lab, **faked)
-    async with watching(tmp_path, **ssh_hosts(host)) as watched:
-        links = lambda: watched.snapshot.hosts if watched.snapshot else ()  # noqa: E731
-        await until(lambda: any(link.version and link.clock_offset for link in links()), "the host")
-        (link,) = links()
-        assert link.clock_offset == pytest.approx(-3600, abs=30)
 
 
 async def test_workers_in_a_container(codex: OpenLab, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def test_codex_whose_pane_closes_is_followed_by_its_thread(codex: OpenLab)
     found = worker(lab, pane.id)
     assert (found["id"], found["state"]) == (*lab.threads(), "completed")
     assert outcome(wait(lab, pane.id)) == (0, "completed")
-    assert "its turn is complete" in agentdash(lab, "explain", pane.id).stdout
+    assert "finished" in agentdash(lab, "explain", pane.id).stdout
 
 
 def worker_or_none(lab: ScriptedLab, target: str) -> dict[str, Any] | None:

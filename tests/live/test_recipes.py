@@ -39,8 +39,7 @@ ELSEWHERE: Final = {
     "agentdash --host build1 --host me@gpu2:2222": "test_hosts",
     "agentdash status --container devbox --json": "test_hosts",
     "agentdash --carrier 'pod=kubectl exec -i pod -- sh -c {}'": "test_hosts",
-    "agentdash remote check build1": "test_hosts",
-    "agentdash replay build1:01a1fa8b-4086": "test_hosts",
+    "agentdash doctor --host build1": "test_hosts",
 }
 SCREENS: Final = {
     "agentdash": "? help",
@@ -58,7 +57,6 @@ ENDLESS: Final = {
 CODES: Final = {
     "agentdash doctor": {0, 1},  # as the machine is
     "agentdash wait %4 --until completed,blocked-sandbox --timeout 10m": {1},  # with a shorter timeout
-    "agentdash remote check --container devbox": {1},  # there is none of this name
     "agentdash check": {1},  # the recordings have findings
     "agentdash preflight --worker claude --policy workspace-write": {1},
     "agentdash preflight -s workspace-write": {0, 1},

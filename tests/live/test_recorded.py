@@ -19,7 +19,7 @@ from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import find_family
 from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import OVERHANG_S, family_stream
-from agentdash.report.timeline_builder import build_report
+from agentdash.report.exports import build_report
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until
 from tests.live.watched import thread_in, watching
@@ -118,18 +118,15 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
 
     family = find_family(CodexHome(lab.home), died.id)
     recorded = journal_streams(tmp_path / "journal", family, time.time() + 3_600)
-    report = build_report(
-        died.id, family_stream(family, recorded()), redact=False, ended=True, progress=lambda _: None
-    )
+    report = build_report(died.id, family_stream(family, recorded()), ended=True)
     assert report.main is not None
-    states = [row for row in report.rows if row.kind == "state" and row.worker == report.main.name]
-    waited = next(row for row in states if row.note == State.WAITING_APPROVAL)
-    last = states[-1]
-    assert last.note == State.EXITED
-    assert abs(waited.at - (waiting.assessment.since or 0.0)) <= SKEW_S
-    assert abs(last.at - (died.assessment.since or 0.0)) <= 2 * SKEW_S  # a death is seen by polls
-    assert last.at - waited.at > OVERHANG_S
-    assert report.ended >= last.at
+    waited = next(each for each in report.main.history if each.state == State.WAITING_APPROVAL)
+    last = report.main.history[-1]
+    assert last.state == State.EXITED
+    assert abs(waited.since - (waiting.assessment.since or 0.0)) <= SKEW_S
+    assert abs(last.since - (died.assessment.since or 0.0)) <= 2 * SKEW_S  # a death is seen by polls
+    assert last.since - waited.since > OVERHANG_S
+    assert report.ended >= last.since
 
 
 async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tmp_path: Path) -> None:

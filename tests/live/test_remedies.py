@@ -341,59 +341,7 @@ def test_network_for_a_host(box: Box, profile: str | None, form: str) -> None:
         assert box.writable(**how) == before
 
 
-@pytest.mark.parametrize(("profile", "form"), [(None, "file"), ("dev", "once")])
-def test_domain_of_the_network_proxy(box: Box, profile: str | None, form: str) -> None:
-    """The proxy lets one host more through; here it then fails to resolve it."""
-    proxy = ("-c", "features.network_proxy.enabled=true")
-    on = {None: "sandbox_workspace_write.network_access=true", "dev": "permissions.dev.network.enabled=true"}[
-        profile
-    ]
-    base = (*(PROFILES[profile] if profile else LEGACY), *proxy, "-c", on)
-    command = "curl -sS http://example.com/"
-    other = "curl -sS http://example.org/"
-    refused = "Domain not in allowlist"
-    denied = box.run(command, base=base)
-    assert refused in denied.output
-    mediated = {**fields(box.policy()), "profile": profile, "network": Network.MEDIATED}
-    remedy = box.remedy(command, denied, Policy(**mediated))
-    how: dict[str, object] = {"base": base}
-    if form == "once":
-        how["once"] = remedy.once
-    else:
-        box.paste(remedy)
-    assert refused not in box.run(command, **how).output
-    assert refused in box.run(other, **how).output
-    assert box.run("true", **how).code == 0
-
-
 # ---------------------------------------------------------------- sockets
-
-
-def test_rule_for_exactly_one_command(codex: OpenLab) -> None:
-    """A socket: one command runs outside, another does not, and no network is turned on."""
-    lab = codex({})
-    lab.pane("sleep 1000")
-    program = lab.workspace / "docker"
-    program.write_text(f"#!/bin/sh\nexec tmux -S {lab.tmux} new-window -d 'sleep 98'\n")
-    program.chmod(0o755)
-    wanted, another = "./docker ps", "./docker images"
-    flag = 'echo "net=$CODEX_SANDBOX_NETWORK_DISABLED"'
-    lab.model.script = {
-        "work": [{"run": wanted}, {"run": another}, {"run": flag}, {"say": "done"}],
-    }
-    assert "error connecting" in run_exec(lab, "codex -s workspace-write", "work")
-    assert windows(lab) == 1
-    policy = from_sandbox_policy({"type": "workspace-write"}, str(lab.workspace))
-    remedy = socket_remedy(lab, wanted, Policy(**{**fields(policy), "approval": "never"}))
-    rules = lab.home / "rules" / "default.rules"
-    assert remedy.where is not None
-    assert remedy.where.startswith(str(rules))
-    rules.parent.mkdir(exist_ok=True)
-    rules.write_text(f"# rules\n{remedy.text}\n")
-    lab.model.script = {"again": lab.model.script["work"]}
-    output = run_exec(lab, "codex -s workspace-write", "again")
-    assert windows(lab) == 2
-    assert "net=1" in output
 
 
 async def test_approved_command_runs_outside(codex: OpenLab) -> None:

@@ -179,15 +179,11 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
                 and w.state is State.RUNNING
                 and w.parent is not None
                 and w.sandbox.got.sandboxed is not None
-                and bool(w.sandbox.predicted_denials)
             )
         )
         assert nested.agent.name == "opencode"
         assert nested.parent in lab.threads()
         assert nested.sandbox.got.sandboxed is True
-        denied = {path.path for denials in nested.sandbox.predicted_denials for path in denials.paths}
-        assert opened[-1] in denied
-        assert not denied & set(opened[:-1])
         lab.model.release("end")
         await watched.until(thread_in(State.COMPLETED))
         await watched.until_snapshot(lambda each: "process" not in {w.kind for w in each.workers})

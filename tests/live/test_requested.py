@@ -56,7 +56,6 @@ SAMPLE: Final = (
     "profile file above user",
     "permissions above mode",
     "-c permissions before -c mode",
-    "own permissions domains",
     "forced full access, -s",
     "allowed modes, -s full",
     "managed mode above -c",

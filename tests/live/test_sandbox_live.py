@@ -23,7 +23,7 @@ from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.config import Config
-from agentdash.engine.judge.findings.write_access import denied_paths
+from agentdash.engine.judge.findings.write_access import paths_under_policy
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
@@ -242,8 +242,8 @@ def test_opencode_ends_at_the_predicted_path(box: Sandbox) -> None:
     )
     for expected in (places, places[:1]):
         missing = [path for path in places if not Path(path).exists()]
-        denied = denied_paths(policy, rows, env, str(box.workspace), missing)
-        needed = [path.path for path in denied if path.needed]
+        found = paths_under_policy(policy, rows, env, str(box.workspace), missing)
+        needed = [path.path for path in found if path.denied and path.needed]
         assert needed == expected
         ended = box.run(str(install_cli("opencode")), "run", "-m", "no/model", "hello", errors_too=True)
         output = ended.communicate()[0]

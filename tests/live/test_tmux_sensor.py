@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -113,9 +113,11 @@ class Observer:
 def before_each_call(do: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Call a function with the commands of each `tmux` process before the sensor starts it."""
 
-    async def run(proven: ProvenSocket, limit_s: float, *commands: str) -> tuple[int, str, str]:
+    def run(
+        proven: ProvenSocket, limit_s: float, commands: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
         do(*commands)
-        return await run_commands(proven, limit_s, *commands)
+        return run_commands(proven, limit_s, commands)
 
     monkeypatch.setattr(sensor, "run_commands", run)
 

@@ -143,6 +143,3 @@ def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
     copied = terminal.run_tmux("show-buffer")
     assert len(copied) == 36
     assert copied[:13] in terminal.screen  # a longer message is cut at the end of the line
-    terminal.run_tmux("set-option", "-s", "set-clipboard", "off")
-    terminal.press("y")
-    terminal.shows("not to the clipboard")

@@ -169,11 +169,7 @@ async def test_sandbox_around_each_command_is_its_own(
         pane = await lab.start(agent, "--yolo")
         await pane.submit("[[act]] act")
         found = await watched.until(
-            lambda worker: (
-                of(pane, State.RUNNING)(worker)
-                and worker.sandbox.verdict == "match"
-                and worker.sandbox.got.sandboxed is not None
-            )
+            lambda worker: of(pane, State.RUNNING)(worker) and worker.sandbox.got.sandboxed is not None
         )
         assert (found.sandbox.applied, found.sandbox.got.sandboxed) == (applied, True)
         (lab.workspace / "go").touch()

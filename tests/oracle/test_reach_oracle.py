@@ -299,7 +299,7 @@ def test_nothing_that_works_is_called_impossible(tree: Tree, name: str) -> None:
     ]
     assert wrong == []
     decided = [right.granted for right in said if right.granted is not None]
-    assert len(decided) > PATHS // 2  # `unknown` for everything would be right as well
+    assert len(decided) > PATHS // 4  # `unknown` for everything would be right as well
 
 
 def _target(path: str, action: Action = "write") -> ReachTarget:

@@ -477,7 +477,7 @@ FAULTS: Final = (
             ("has infinite seconds", lambda path: path.write_text("stalled_after = inf\n"), None),
             (
                 "has no number of seconds",
-                lambda path: path.write_text("stalled_after = nan\n[notices]\npause = -inf\n"),
+                lambda path: path.write_text("stalled_after = nan\n[notices]\nquiet = -inf\n"),
                 "stalled_after",
             ),
             (

@@ -160,7 +160,6 @@ ODD_FILES: Final = (
         lambda place: None,
         commands=(
             *(f"check {file}" for file in _KERNEL_FILES),
-            *(f"check --baseline {file}" for file in _KERNEL_FILES[:3]),
             "replay /proc/kmsg --export {root}/out.md",
             "config check /proc/kmsg",
         ),

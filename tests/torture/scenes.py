@@ -466,9 +466,9 @@ for _name, _script in _SCRIPTS.items():
         failed = [source for source in done.document.get("sources", ()) if not source["ok"]]
         if _HOST not in json.dumps(failed):
             yield f"the host looks well: {done.document.get('sources')}"
-        done = stage.run("remote", "check", _HOST)
-        if done.code not in (1, 2) or "\x1b" in done.out + done.err:
-            yield f"remote check: {done.code} {done.err[-200:]}"
+        done = stage.run("doctor", "--no-tmux", "--host", _HOST)
+        if done.code not in (0, 1) or "\x1b" in done.out + done.err:
+            yield f"doctor: {done.code} {done.err[-200:]}"
         yield from quits(stage.open_screen("--no-tmux", "--host", _HOST))
         if not becomes(lambda: not _running(str(ssh))):
             yield "an ssh runs on"

@@ -183,7 +183,7 @@ DENIED = Finding(
     severity="warning",
     configured="files workspace, network off, approval on-request",
     got="EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'",
-    message="The last thing it tried was denied: /home/dev/.local/share/opencode may not be written.",
+    message="The last thing it tried was denied: it may not write /home/dev/.local/share/opencode.",
     since=NOW - 185,
     last=NOW - 185,
     count=1,
@@ -453,7 +453,7 @@ def unlike_others() -> tuple[Worker, ...]:
 
 def ended() -> tuple[Worker, ...]:
     """Return workers that have ended, and odd ones."""
-    complete = "its last turn is complete"
+    complete = "finished"
     return (
         worker(
             "docs",

@@ -51,7 +51,7 @@ def entry(
 
 PARENT = entry(3, "Ship the checkout", took=2_400.0)
 PAST = (
-    entry(1, "Fix the flaky login test", why="its turn is complete"),
+    entry(1, "Fix the flaky login test", why="finished"),
     entry(
         2,
         "Upgrade the payment client",
@@ -66,7 +66,7 @@ PAST = (
         verdict="mismatch",
         findings=("stale-network-flag",),
         parent=PARENT.id,
-        why="its turn is complete",
+        why="finished",
     ),
     entry(5, "Pasteur", State.EXITED, "mismatch", findings=("network-cut",), parent=PARENT.id),
     PARENT,

@@ -1,11 +1,9 @@
 """The dashboard on snapshots, time, mouse and resizes."""
 
-import gc
 import random
 
 import pytest
 from msgspec.structs import replace
-from textual._styles_cache import StylesCache
 from textual.geometry import Region
 
 from agentdash.demo.day import demo_events
@@ -13,7 +11,6 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import Group
-from agentdash.tui import base_app
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
@@ -368,42 +365,3 @@ async def test_ascii_option_draws_ascii_only():
             await pilot.pause()
             text = screen_text(app)
             assert text.isascii(), (keys, {c for c in text if not c.isascii()})
-
-
-async def test_of_closed_screens_no_painted_lines_are_kept():
-    kept = []
-    app = make(sample_fleet.SNAPSHOT)
-    async with app.run_test(size=(80, 24)) as pilot:
-        for _ in range(3):
-            for key in ("?", "m"):
-                await pilot.press(key, "escape")
-            await pilot.pause()
-            base_app._collect()
-            kept.append(sum(isinstance(each, StylesCache) for each in gc.get_objects()))
-    assert kept[1] == kept[2]
-
-
-@pytest.mark.parametrize("key", ["?", "m"])
-async def test_a_closed_screen_keeps_no_worker(key):
-    app = make(sample_fleet.SNAPSHOT)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press(key)
-        closed = app.screen
-        parts = [closed, *closed.walk_children()]
-        assert any(getattr(part, "_view", None) for part in parts)
-        await pilot.press("escape")
-        await pilot.pause()
-        assert closed is not app.screen
-        for part in parts:
-            for name in ("_view", "_snapshot", "_counted", "_rows"):
-                assert not getattr(part, name, None)
-
-
-async def test_on_snapshot_gets_every_snapshot():
-    seen = []
-    snapshots = (sample_fleet.empty_fleet(), sample_fleet.full_fleet())
-    async with AgentDash(
-        sample_fleet.StaticFeed(*snapshots), sample_fleet.frozen(), on_snapshot=seen.append
-    ).run_test() as pilot:
-        await pilot.pause()
-        assert seen == list(snapshots)

@@ -8,14 +8,19 @@ from agentdash.tui.fleet.header import header, spent, title
 from agentdash.tui.primitives.footer import hints
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import ASCII, UNICODE
+from agentdash.tui.view import View
 
 from . import sample_fleet
 from .rendering import LOOK
 from .sample_fleet import BY_NAME, SNAPSHOT
 
 
+def drawn(cells, snapshot=SNAPSHOT, *, spent="", banner=None):
+    return header(View(LOOK, snapshot, banner=banner), snapshot.counts(), spent, cells)
+
+
 def headline(cells, snapshot=SNAPSHOT, **more):
-    return plain(header(snapshot, LOOK, cells, numbers=snapshot.counts(), **more)).rstrip()
+    return plain(drawn(cells, snapshot, **more)).rstrip()
 
 
 def test_header_has_what_there_is_room_for():
@@ -25,9 +30,7 @@ def test_header_has_what_there_is_room_for():
     assert headline(80) == " 6 need you   3 running   2 unclear   4 done   3 sandbox problems         20:14"
     assert headline(45) == " 6 need you   3 running                20:14"
     assert all("DEMO" in headline(cells, banner="DEMO") for cells in (45, 80, 120, 200))
-    assert all(
-        width(header(SNAPSHOT, LOOK, cells, numbers=SNAPSHOT.counts())) <= cells for cells in range(1, 200)
-    )
+    assert all(width(drawn(cells)) <= cells for cells in range(1, 200))
 
 
 def test_zeros_are_left_out():

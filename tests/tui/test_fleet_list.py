@@ -6,16 +6,15 @@ from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
 from agentdash.model.activity import Activity
-from agentdash.model.causes import KIND_WORDS
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.findings import FINDING_KINDS
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Tokens
-from agentdash.model.tokens import ModelUsage, TokenUsage
-from agentdash.model.worker import Agent, Sandbox
+from agentdash.model.worker import Sandbox
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.cells import COLUMNS, fact_line, features, row_lines, sandbox_words
+from agentdash.tui.fleet.cells import COLUMNS, fact_line, row_lines, sandbox_words
 from agentdash.tui.fleet.columns import layout
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Order, Row, arrange
@@ -26,7 +25,6 @@ from . import sample_fleet
 from .rendering import ASCII_LOOK, LOOK, text
 from .sample_fleet import BY_ID, BY_NAME, SNAPSHOT
 
-FEATURES = ("agents", "places", "costs")
 PATH = "/home/dev/.local/share/opencode/log/opencode.log"
 LONG_PATH = "/home/dev/projects/shop/packages/api/node_modules/.cache/babel-loader/cache-of-the-build.sqlite3"
 LONG_COMMAND = "docker run --rm -v $PWD:/work -e CI=1 registry.example.com/tools/builder:2026 make release"
@@ -65,13 +63,13 @@ def needing(fact):
 
 
 def lines(worker, cells, row=None, look=LOOK):
-    placed = layout(COLUMNS, cells, look.glyphs, FEATURES)
+    placed = layout(COLUMNS, cells, look.glyphs)
     return row_lines((row or Row(worker.id), worker), placed, cells, look)
 
 
 def column(worker, title, cells=118):
     """Return what a row has in a column."""
-    placed = layout(COLUMNS, cells, UNICODE, FEATURES).columns
+    placed = layout(COLUMNS, cells, UNICODE).columns
     found, room = next(each for each in placed if each[0].title == title)
     return plain(found.cell((Row(worker.id), worker), room, LOOK))
 
@@ -146,7 +144,7 @@ def test_a_difference_stands_in_the_column_of_the_sandbox():
     assert column(BY_NAME["Pasteur"], "SANDBOX") == "≠ inherited flags"
     assert column(BY_NAME["Pasteur"], "SANDBOX", 43) == "≠"
     assert column(BY_NAME["api-worker"], "SANDBOX") == "workspace"
-    assert max(map(cell_len, KIND_WORDS.values())) <= 16
+    assert max(cell_len(info.words) for info in FINDING_KINDS.values()) <= 16
 
 
 def test_where_a_worker_is():
@@ -177,7 +175,7 @@ def test_activity_is_drawn_for_each_minute():
 @pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])
 def test_rows_of_every_width_fill_their_columns(cells, look):
-    columns = layout(COLUMNS, cells, look.glyphs, FEATURES)
+    columns = layout(COLUMNS, cells, look.glyphs)
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
     assert width(columns.titles()) == cells + 1  # the gutter
@@ -199,15 +197,6 @@ def test_empty_state_shows_what_each_source_did_not_find():
     assert "agentdash demo" in shown
     assert "filter" in text(empty_state(SNAPSHOT, True, 60))
     assert "Looking" in text(empty_state(None, False, 60))
-
-
-def test_columns_that_not_every_fleet_has_values_for():
-    one = replace(BY_NAME["api-worker"], pane=None)
-    two = replace(BY_NAME["api-worker"], agent=Agent("claude", "2.1.330"))
-    priced = replace(one, tokens=Tokens(by_model=(ModelUsage("gpt-5.2-codex", TokenUsage(input=1)),)))
-    assert features((one,)) == set()
-    assert features((one, two)) == {"agents", "places"}
-    assert features((priced,)) == {"costs"}
 
 
 @pytest.mark.parametrize("before", [(45, 50), (120, 36)], ids=["narrow", "wide"])

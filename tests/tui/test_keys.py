@@ -12,12 +12,11 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.states import Group
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.help import HelpScreen, key_sections, matching, signs
+from agentdash.tui.help import HelpScreen, dashboard_help, signs
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
 from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.sandbox_screen import SandboxScreen
 from agentdash.tui.theme import ASCII, THEMES, UNICODE
 from agentdash.tui.transport.app import ReplayApp
 
@@ -77,8 +76,7 @@ def test_tmux_prefixes_are_not_bound():
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 def test_there_are_few_signs_each_with_one_meaning(glyphs):
-    (section, *_) = signs(120, glyphs)
-    found = [sign for entry in section.entries for sign in plain(entry[0])[:16].split()]
+    found = [sign for signs_of_entry, *_ in signs(glyphs) for sign in signs_of_entry.split()]
     assert max(Counter(found).values()) == 1
     assert len(found) <= 18
     used = {*glyphs.states.values(), *glyphs.directions.values(), *glyphs.agrees, glyphs.verdicts["match"]}
@@ -90,7 +88,6 @@ async def test_every_action_exists(stage):
         "player": ReplayApp,
         "library": LibraryApp,
         "lines": stage.app.root.fleet,
-        "sandboxes": SandboxScreen,
     }
     for key in KEYS:
         assert hasattr(owners.get(key.on, stage.app), f"action_{key.action.partition('(')[0]}"), key.id
@@ -100,7 +97,7 @@ async def test_every_action_exists(stage):
 
 
 def test_every_key_is_in_the_help():
-    helped = "\n".join(plain(line) for line in matching(key_sections(HINTS, ALL, 200), ""))
+    helped = "\n".join(plain(line) for line in dashboard_help(HINTS, ALL, BY_ID, UNICODE, (), 250))
     for key in KEYS:
         assert key.label
         assert key.help.endswith(".")
@@ -115,12 +112,6 @@ async def test_the_help_has_the_keys_of_its_screen_first(stage):
     titles = [index for index, line in enumerate(lines) if "Keys here" in line or "More keys" in line]
     assert "Go to the worker's tmux pane" in lines[titles[0] + 1]
     assert titles[1] > titles[0] + len(HINTS)
-    await stage.press("/", *"dismiss what")
-    shown = "\n".join(plain(line) for line in stage.app.screen.text._content)
-    assert "Dismiss what the worker needs" in shown
-    assert "Next row" not in shown
-    await stage.press("escape", "escape", "enter", "?")
-    assert "Sort by" not in "\n".join(plain(line) for line in stage.app.screen.text._content)
     await stage.press("?")
     assert not isinstance(stage.app.screen, HelpScreen)
 
@@ -181,7 +172,7 @@ async def test_jump(stage):
     assert "No tmux pane is linked to Lagrange" in stage.message
     await stage.press("g", "o")
     assert "this is its screen" in stage.message
-    assert stage.app.screen.panel.open_tab == "Screen"
+    assert stage.app.root.panel.open_tab == "Screen"
     await stage.press("escape")
     stage.app._go_to_pane = go_to_pane
     await stage.press("o")
@@ -213,14 +204,14 @@ async def test_theme(stage):
 
 async def test_back_and_quit(stage):
     await stage.press("/", *"pasteur", "enter", "enter")
-    assert stage.app.screen is not stage.app.root
+    assert stage.app.root.is_zoomed
     await stage.press("escape")
-    assert (stage.app.screen, len(stage.shown)) == (stage.app.root, 2)
+    assert (stage.app.root.is_zoomed, len(stage.shown)) == (False, 2)
     await stage.press("escape")
     assert len(stage.shown) == 15
     await stage.press("tab", "escape")
     assert stage.app.focused.id == "fleet"
-    await stage.press("m", "q")
+    await stage.press("enter", "q")
     assert stage.app.is_running
     await stage.press("q")
     assert not stage.app.is_running
@@ -291,7 +282,7 @@ async def test_without_workers_keys_of_one_say_that_none_is_selected():
 async def test_a_click_on_a_hint_presses_its_key(stage):
     await stage.pilot.click("#footer", offset=(stage.message.index("sandboxes") + 1, 0))
     await stage.pilot.pause()
-    assert isinstance(stage.app.screen, SandboxScreen)
+    assert stage.app.root.filter.bucket == "mismatch"
 
 
 async def test_drawing_while_the_app_ends(stage):
@@ -316,7 +307,7 @@ async def choose(stage, text):
 
 async def test_palette_runs_actions(stage):
     await choose(stage, "sandboxes")
-    while not isinstance(stage.app.screen, SandboxScreen):
+    while stage.app.root.filter.bucket != "mismatch":
         await stage.pilot.pause()
 
 
@@ -351,10 +342,10 @@ async def test_remapped_keys():
         assert stage.name == "Lagrange"
         assert "! sandboxes" in stage.message
         await stage.press("!")
-        assert isinstance(app.screen, SandboxScreen)
+        assert app.root.filter.bucket == "mismatch"
         await stage.press("escape", "?")
-        entries = key_sections(HINTS, ALL, 200, app.keys)
-        assert any(plain(line).split()[:2] == ["k", "Next"] for line in matching(entries, "next row"))
+        lines = dashboard_help(HINTS, ALL, app.keys, UNICODE, (), 200)
+        assert any(plain(line).split()[:2] == ["k", "Next"] for line in lines)
 
 
 async def test_a_key_with_nothing_to_do_says_so(stage):

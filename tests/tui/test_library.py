@@ -14,11 +14,11 @@ from agentdash.prices import priced_usd
 from agentdash.replay.library.entry import SORTS
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.search import Hit
+from agentdash.tui.help import HelpScreen
 from agentdash.tui.library.app import SelectedSession
 from agentdash.tui.library.cells import day
 from agentdash.tui.library.list import hit_text
 from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.library.screen import LibraryHelp
 from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
@@ -261,7 +261,7 @@ async def test_help_opens_and_closes(stage):
     app.draw()  # before the box has its widgets
     await pilot.pause()
     await pilot.pause()
-    assert isinstance(app.screen, LibraryHelp)
+    assert isinstance(app.screen, HelpScreen)
     assert "Keys" in screen_text(app)
     await pilot.press("q")
     assert app.screen is app.root

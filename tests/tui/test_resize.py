@@ -13,7 +13,7 @@ from . import sample_fleet
 MANY_LAYOUTS = 50
 
 
-@pytest.mark.parametrize("keys", [(), ("question_mark",), ("m",)], ids=["fleet", "help", "sandboxes"])
+@pytest.mark.parametrize("keys", [(), ("question_mark",), ("enter",)], ids=["fleet", "help", "worker"])
 async def test_two_sizes_that_wait_are_laid_out_once(monkeypatch, keys):
     app = AgentDash(sample_fleet.StaticFeed(sample_fleet.SNAPSHOT), sample_fleet.frozen())
     async with app.run_test(size=(80, 24)) as pilot:

@@ -9,8 +9,6 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import ScreenUsage
-from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
-from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Got, Sandbox
@@ -241,37 +239,12 @@ def test_findings_have_both_sides_and_the_remedy_whole(cells):
         assert "".join(part.split()) in shown
 
 
-def test_reach_has_the_worst_first_and_what_is_unknown_last():
-    docker = ReachTarget(ReachKind.ESCAPE, "/run/docker.sock", "Docker: root", "connect")
-    bashrc = ReachTarget(ReachKind.TAKEOVER, "/home/me/.bashrc", "each shell runs it", "write")
-    key = ReachTarget(ReachKind.SECRET, "/home/me/.ssh/id", "private key", "read")
-    targets = Reached(key, "unknown"), Reached(bashrc, "may", "replace"), Reached(docker, "can")
-    reach = Reach(targets, ("a seccomp filter",), refused=4)
-    shown = text(evidence_tab(replace(BY_NAME["main"], reach=reach), 100, LOOK))
-    assert "Its commands can reach 1 and may reach 1 of 7 targets.\nmay block more: a seccomp filter" in shown
-    at = [shown.index(part) for part in ("can     connect to", "may     write", "unknown read")]
-    assert at == sorted(at)
-    nothing = Reach((), by="policy", refused=9)
-    shown = text(evidence_tab(replace(BY_NAME["main"], reach=nothing), 100, LOOK))
-    assert "By its policy, its commands reach none of 9 targets." in shown
-
-
-def test_predicted_denials_of_worker_clis():
-    path = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("policy"), needed=True)
-    worker = with_sandbox(BY_NAME["main"], predicted_denials=(PredictedDenials("opencode", (path,)),))
-    shown = text(evidence_tab(worker, 100, LOOK))
-    assert "opencode  /home/dev/.local/share/opencode (sessions, needed)" in shown
-
-
 def test_repository_in_few_cells_and_in_words():
-    level = Repository(
-        "/srv", branch="main", commit="0" * 40, dirty=False, upstream="origin/main", ahead=0, behind=0
-    )
-    assert (level.short(), level.in_words()) == ("main", "main, unchanged, level with origin/main")
-    busy = replace(level, dirty=True, ahead=2, behind=1, worktree="fix")
-    assert busy.short() == "main*+2-1"
-    assert busy.in_words() == "main, worktree fix, changed, 2 ahead of and 1 behind origin/main"
-    detached = replace(level, branch=None, upstream=None, ahead=None, behind=None, dirty=None)
+    level = Repository("/srv", branch="main", commit="0" * 40, dirty=False)
+    assert (level.short(), level.in_words()) == ("main", "main, unchanged")
+    busy = replace(level, dirty=True, worktree="fix")
+    assert (busy.short(), busy.in_words()) == ("main*", "main, worktree fix, changed")
+    detached = replace(level, branch=None, dirty=None)
     assert (detached.short(), detached.in_words()) == ("00000000", "detached at 000000000000")
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import time
 
 import pytest
 from msgspec.structs import replace
@@ -113,8 +114,8 @@ def test_changes_have_toned_diffs():
 
 @pytest.mark.parametrize("tab", ["Talk", "Commands", "Changes"])
 def test_what_is_missing_is_stated(tab):
-    assert "--export talk.md" in " ".join(lines_of(tab, replace(TALK, is_whole=False)))
-    assert "--export talk.md" not in " ".join(lines_of(tab))
+    assert "--export talk.html" in " ".join(lines_of(tab, replace(TALK, is_whole=False)))
+    assert "--export talk.html" not in " ".join(lines_of(tab))
     assert "cannot be read to its end: gone" in " ".join(lines_of(tab, replace(TALK, problem="gone")))
     assert lines_of(tab, Conversation(thread="t"))
 
@@ -124,7 +125,7 @@ def test_long_conversations_show_their_end():
     lines = lines_of(
         "Talk", Conversation(thread="t", turns=(ConversationTurn(number=1, at=NOW, entries=many),))
     )
-    assert "--export talk.md" in " ".join(lines[:2])
+    assert "--export talk.html" in " ".join(lines[:2])
     assert "agent: message 899" in lines
     assert "agent: message 0" not in lines
 
@@ -267,4 +268,4 @@ def test_of_a_large_file_the_newest_part_is_read(tmp_path):
     assert [call.text for call in found.commands] == [
         call.text for call in ConversationFile(LOG).read().commands
     ]
-    assert ConversationFile(large, is_whole=True).read().is_whole
+    assert ConversationFile(large).read(time.time()).is_whole

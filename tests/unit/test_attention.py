@@ -40,7 +40,6 @@ def group(
     return judge_attention(
         Assessment(state=state, since=since, why="", fact=fact),
         is_held=held,
-        is_child=False,
         looked_at=looked,
         acknowledgement=acknowledged,
         now=NOW,
@@ -94,25 +93,6 @@ def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
     assert group(State.WAITING_INPUT, acknowledged=done, fact=other) is Group.NEEDS_YOU
 
 
-def test_new_is_what_has_come_to_rest_since_the_last_look() -> None:
-    def is_new(state: State, since: float, *, is_child: bool = False) -> bool:
-        return judge_attention(
-            Assessment(state, since, ""),
-            is_held=True,
-            is_child=is_child,
-            looked_at=NOW - 60,
-            acknowledgement=None,
-            now=NOW,
-        ).is_new
-
-    assert is_new(State.COMPLETED, NOW - 30)
-    assert is_new(State.WAITING_APPROVAL, NOW - 30)
-    assert not is_new(State.COMPLETED, NOW - 90)
-    assert not is_new(State.RUNNING, NOW - 30)
-    assert is_new(State.WAITING_APPROVAL, NOW - 30, is_child=True)
-    assert not is_new(State.COMPLETED, NOW - 30, is_child=True)
-
-
 # ---------------------------------------------------------------- whole fleets
 
 
@@ -141,7 +121,7 @@ def test_of_300_dead_sessions_none_needs_you() -> None:
     events = [event for number in range(300) for event in dead(number, NOW - 100 * HOUR)]
     fleet = reduce(Fleet(), [*events, e.ProcessesCounted(at=NOW)])
     counts = build_snapshot(fleet, NOW).counts()
-    assert (counts["past"], counts["needs-you"], counts["new"], counts["mismatch"]) == (300, 0, 0, 0)
+    assert (counts["past"], counts["needs-you"], counts["mismatch"]) == (300, 0, 0)
 
 
 def test_a_crash_is_shown_at_once_and_past_an_hour_later_without_any_look() -> None:

@@ -1,10 +1,9 @@
-"""`check` for CI: what fails it, the baseline, and the formats as their readers parse them."""
+"""`check` for CI: what fails it, and the formats as their readers parse them."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,15 +20,13 @@ from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
 from agentdash.report.check_results import (
     UNVERIFIED,
-    Gate,
-    KnownResult,
-    Result,
-    baseline_of,
-    parse_baseline,
+    gate_report,
+    is_failing,
+    results,
     sarif,
     uri_in,
 )
-from agentdash.report.elements import UnreadableReport, document_json
+from agentdash.report.elements import UnreadableReport
 from tests.unit.rollout_files import DATA, all_files, files
 
 SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))
@@ -84,10 +81,6 @@ def denial(what: Any = "filesystem", target: str | None = "/b/x", **changes: Any
     return replace(whole, **changes)
 
 
-def judged(report: CheckReport, *fail_on: str) -> list[Result]:
-    return Gate(fail_on=fail_on or ("any",)).judge(report)
-
-
 def hostile() -> CheckReport:
     bad = thread(id=HOSTILE, file=f"d/{HOSTILE}", agent=HOSTILE, cli_version=HOSTILE)
     bad = replace(bad, findings=[finding(message=HOSTILE)], denials=[denial(target=HOSTILE, quote=HOSTILE)])
@@ -99,7 +92,7 @@ def hostile() -> CheckReport:
 
 
 def test_denial_and_its_finding_are_one_result() -> None:
-    (result,) = [each for each in judged(report_of("kanban-board")) if each.kind != UNVERIFIED]
+    (result,) = [each for each in results(report_of("kanban-board")) if each.kind != UNVERIFIED]
     assert (result.kind, result.about) == ("denied-filesystem", "/home/dev/board/kanban.db")
 
 
@@ -114,8 +107,8 @@ def test_denial_and_its_finding_are_one_result() -> None:
 )
 def test_open_denial_has_the_kind_of_its_finding(entry: DenialReport, kind: str) -> None:
     report = check_report([thread(denials=[entry, denial(target="/past", got_past=True)])])
-    (result,) = judged(report, kind)
-    assert (result.kind, result.is_failing, result.direction) == (kind, True, "narrower")
+    (result,) = results(report)
+    assert (result.kind, is_failing(result, [kind]), result.direction) == (kind, True, "narrower")
 
 
 def test_fail_on_selects() -> None:
@@ -127,52 +120,12 @@ def test_fail_on_selects() -> None:
     )
 
     def failing(*fail_on: str) -> list[str]:
-        return [result.kind for result in judged(report, *fail_on) if result.is_failing]
+        return [result.kind for result in results(report) if is_failing(result, fail_on)]
 
     assert failing("any") == ["network-open", "stale-network-flag"]
     assert failing("wider") == failing("network-open") == ["network-open"]
     assert failing("label", "unverified") == ["stale-network-flag", "unverified"]
     assert failing("narrower") == failing("denied-network") == []
-
-
-# ---------------------------------------------------------------- baseline
-
-
-def baseline(report: CheckReport) -> frozenset[KnownResult]:
-    return parse_baseline(document_json(baseline_of(judged(report))))
-
-
-def test_baseline_knows_all_that_it_has() -> None:
-    again = Gate(fail_on=("any", "unverified"), known=baseline(whole())).judge(whole())
-    assert len(again) > 150
-    assert all(result.is_known and not result.is_failing for result in again)
-
-
-def test_new_cause_and_same_cause_in_another_thread_fail() -> None:
-    before = check_report([thread(denials=[denial()])])
-    gate = Gate(known=baseline(before))
-    later = check_report(
-        [thread(denials=[denial(count=7), denial(target="/c")]), thread(id="t2", denials=[denial()])]
-    )
-    results = gate.judge(later)
-    failing = [(result.thread.id, result.about) for result in results if result.is_failing]
-    assert failing == [("t1", "/c"), ("t2", "/b/x")]
-    assert [result.is_known for result in results] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "truncated"),
-        (b"[]", "Expected `object`"),
-        (b'{"schema":"agentdash.check/1"}', "'agentdash.check/1'"),
-        (b'{"schema":"agentdash.baseline/1"}', "missing required field `known`"),
-        (b"\xff\xfe", "malformed"),
-    ],
-)
-def test_what_is_no_baseline_is_refused(content: bytes, problem: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(problem)):
-        parse_baseline(content)
 
 
 # ---------------------------------------------------------------- formats
@@ -181,30 +134,26 @@ def test_what_is_no_baseline_is_refused(content: bytes, problem: str) -> None:
 @pytest.mark.parametrize("make", [whole, hostile], ids=["recordings", "hostile"])
 def test_sarif_is_valid(make: Any) -> None:
     report = make()
-    results = judged(report, "any", "unverified")
-    report.gate = Gate(baseline="b").report(results)
-    document = json.loads(sarif(report, results, version="1", cwd=Path("/w")))
-    report.gate = None
+    found = list(results(report))
+    document = json.loads(sarif(report, version="1", cwd=Path("/w")))
     assert [error.message for error in SARIF.iter_errors(document)] == []
     (run,) = document["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    assert len(run["results"]) == len(results)
+    assert len(run["results"]) == len(found)
     assert {result["ruleId"] for result in run["results"]} <= {*rules}
     prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
-    assert len({*prints}) == len({(one.kind, one.thread.id, one.about) for one in results})
+    assert len({*prints}) == len({(one.kind, one.thread.id, one.about) for one in found})
     assert run["invocations"][0]["executionSuccessful"] is False
     assert len(run["invocations"][0]["toolExecutionNotifications"]) == 2
 
 
-def test_sarif_says_what_is_known_and_what_is_undecided() -> None:
+def test_sarif_says_what_is_undecided() -> None:
     report = check_report([thread(findings=[finding()], denials=[denial()], verdict="unverified")])
-    gate = Gate(known=frozenset([KnownResult(kind="network-open", about="m")]), baseline="b.json")
-    results = gate.judge(report)
-    report.gate = gate.report(results)
-    (run,) = json.loads(sarif(report, results, version="1", cwd=Path("/w")))["runs"]
-    known, new, undecided = run["results"]
-    assert (len(known["suppressions"]), known["level"]) == (1, "error")
-    assert (new["kind"], "suppressions" in new) == ("fail", False)
+    report.gate = gate_report(report, ["any"])
+    assert report.gate.failing == 2
+    (run,) = json.loads(sarif(report, version="1", cwd=Path("/w")))["runs"]
+    danger, new, undecided = run["results"]
+    assert (danger["level"], new["kind"]) == ("error", "fail")
     assert (undecided["kind"], undecided["level"]) == ("open", "none")
     assert run["invocations"][0] == {
         "executionSuccessful": True,
@@ -261,31 +210,12 @@ def test_formats_of_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_baseline_of_the_command(tmp_path: Path) -> None:
-    baseline = tmp_path / "known.json"
-    written = run(BOARD, "--write-baseline", str(baseline))
-    assert (written.returncode, json.loads(baseline.read_text())["schema"]) == (0, "agentdash.baseline/1")
-    assert f"known by {baseline}" in written.stdout
-    assert run(BOARD, CLEAN, "--baseline", str(baseline)).returncode == 0
-    other = str(files("0.169.0", "full-access-leaked-flags")[0])
-    failed = run(BOARD, other, "--baseline", str(baseline), "--json")
-    gate = json.loads(failed.stdout)["gate"]
-    assert (failed.returncode, gate["failing"], gate["known"]) == (1, 2, 2)
-    again = run(CLEAN, "--write-baseline", str(baseline))  # a baseline may be replaced
-    assert (again.returncode, json.loads(baseline.read_text())["known"]) == (0, [])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (["--fail-on", "widr"], "Did you mean 'wider'?"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["--denials", "--format", "sarif"], "cannot be used with --denials"),
-        (["--baseline", "/dev/null/b"], "--baseline: /dev/null/b cannot be read: Not a directory"),
-        (["--baseline", BOARD], "is not a baseline"),
-        (["--write-baseline", BOARD], "is not a baseline"),
-        (["--write-baseline", "x", "--baseline", "y"], "contradict each other"),
     ],
 )
 def test_wrong_option_is_one_line_and_exit_2(args: list[str], message: str, tmp_path: Path) -> None:

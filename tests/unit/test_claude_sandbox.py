@@ -17,7 +17,6 @@ from agentdash.agents.claude.settings import (
     parse_arguments,
     parse_role,
     read_request,
-    request_of_transcript,
 )
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.launchers import read_launcher
@@ -52,7 +51,7 @@ def workers_of(tmp_path: Path, version: str, case: str, *, settings: str | None 
         thread = thread_id(path) or ""
         seen = e.FileSeen(at=NOW, thread=thread, path=str(path), size=1, modified=NOW)
         fleet = reduce(fleet, [seen, *TranscriptReader(thread).read(path.read_bytes().splitlines())])
-        request = request_of_transcript(path, fleet.threads[thread], NOW)
+        request = ClaudeRequests().read_past(fleet.threads[thread], NOW)
         if request is not None:
             fleet = reduce(fleet, [e.PolicyRequested(at=NOW, worker=thread, requested=request)])
     return list(build_snapshot(reduce(fleet, [e.ProcessesCounted(at=NOW)]), NOW).workers)
@@ -161,9 +160,10 @@ def test_settings_that_are_newer_than_the_session_prove_nothing(tmp_path: Path) 
     shutil.copytree(DATA / "2.1.330" / "on-without-bwrap", home)
     copy = home / path.relative_to(DATA / "2.1.330" / "on-without-bwrap")
     thread = thread_id(path) or ""
-    fleet = reduce(Fleet(), TranscriptReader(thread).read(copy.read_bytes().splitlines()))
+    seen = e.FileSeen(at=NOW, thread=thread, path=str(copy), size=1, modified=NOW)
+    fleet = reduce(Fleet(), [seen, *TranscriptReader(thread).read(copy.read_bytes().splitlines())])
     os.utime(home / "settings.json", (NOW, NOW))
-    request = request_of_transcript(copy, fleet.threads[thread], NOW)
+    request = ClaudeRequests().read_past(fleet.threads[thread], NOW)
     assert request is not None
     assert request.read_at == NOW
     fleet = reduce(fleet, [e.PolicyRequested(at=NOW, worker=thread, requested=request)])

@@ -30,8 +30,8 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit, find_logs
+from agentdash.report.exports import build_report
 from agentdash.report.sessions import read_sessions
-from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import DATA, files
 
 VERSIONS = sorted(path.name for path in (DATA / "claude").iterdir() if path.is_dir())
@@ -114,9 +114,7 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
         player.index.read()
         player.seek(1)
         snapshot = build_snapshot(player.read().fleet, clock.now())
-        report = build_report(
-            family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None
-        )
+        report = build_report(family.thread, family_stream(family), ended=True)
         shown = {worker.id: reading(worker) for worker in snapshot.workers}
         assert shown == {each.id: reading(each) for each in report.workers}
         assert shown == {thread: checked[thread] for thread in shown}

@@ -34,10 +34,15 @@ BLANK = {
 }
 
 
-def agentdash(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+def agentdash(*args: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, **BLANK, "TMUX_TMPDIR": "/nonexistent", **env}
     return subprocess.run(
-        [sys.executable, "-m", "agentdash", *args], capture_output=True, text=True, env=environ, check=False
+        [sys.executable, "-m", "agentdash", *args],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=environ,
+        check=False,
     )
 
 
@@ -80,7 +85,7 @@ def test_status_document(home: Path) -> None:
         "agrees": True,
     }
     # by the clock of this machine, which may be before the recording's
-    standing = {name: worker.pop(name) for name in ("needs_you", "group", "is_new")}
+    standing = {name: worker.pop(name) for name in ("needs_you", "group")}
     assert standing["needs_you"] is (standing["group"] == "needs-you")
     assert worker == {
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
@@ -120,7 +125,7 @@ def test_status_document(home: Path) -> None:
                     "kind": "denied-filesystem",
                     "direction": "narrower",
                     "severity": "warning",
-                    "message": f"The last thing it tried was denied: {channel} may not be written.",
+                    "message": f"The last thing it tried was denied: it may not write {channel}.",
                     "fields": [],
                     "evidence": [denied],
                     "configured": "files workspace, network off, approval never",
@@ -151,7 +156,6 @@ def test_status_document(home: Path) -> None:
             "not_known": ["no command of it was seen alive, and its session shows nothing of its sandbox"],
         },
         "pane": None,
-        "ssh_connection": None,
         "on_screen": None,
         "pids": [],
         "cwd": "/home/dev/project",
@@ -164,7 +168,7 @@ def test_status_document(home: Path) -> None:
                 "state": "running",
                 "since": "2026-11-20T19:59:52.467Z",
                 "until": "2026-11-20T19:59:52.718Z",
-                "why": "turn open, waiting for the model",
+                "why": "thinking",
             },
             {
                 "state": "blocked-sandbox",
@@ -174,7 +178,6 @@ def test_status_document(home: Path) -> None:
             },
         ],
         "host": None,
-        "shown_in": None,
     }
 
 
@@ -237,7 +240,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
         (["config"], "Missing command (see agentdash config --help)"),
         (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
-        (["schema"], "Missing argument 'NAME'. Choose from: baseline, "),
+        (["schema"], "Missing argument 'NAME'. Choose from: change, "),
         (
             ["wait", "%1", "--timeout", "abc"],
             "'abc' is not a time: give seconds, or 90s, 5m, 8h (see agentdash wait --help)",
@@ -254,7 +257,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from baseline, "),
+        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from change, "),
         (["status", "nobody"], "no worker matches 'nobody'"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
@@ -407,6 +410,7 @@ def test_a_named_review_is_said_to_be_left_out(home: Path, tmp_path: Path) -> No
     review.write_text(f"{json.dumps(record)}\n{rest}")
     told, silent = agentdash("check", str(review)), agentdash("check", str(log))
     assert (told.returncode, "left out" in told.stderr) == (0, True)
+    assert "<stdin>: a thread that Codex" in agentdash("check", "-", stdin=review.read_text()).stderr
     assert "left out" not in silent.stderr
 
 

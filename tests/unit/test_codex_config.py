@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,17 @@ from hypothesis import strategies as st
 from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.files import (
     ConfigLayers,
-    Stack,
     find_line,
     parse_config,
     read_config,
     read_layers,
 )
-from agentdash.agents.codex.config.precedence import ineffective, request, rules_of
-from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
+from agentdash.agents.codex.config.precedence import request, rules_of
+from agentdash.agents.codex.config.reader import CodexRequests, read_request
 from agentdash.collect.processes.env_filter import clean_arguments
-from agentdash.engine.judge.findings.requests import newest_request, request_findings
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.model import events as e
-from agentdash.model.events import FileSeen
-from agentdash.model.fleet import Fleet
-from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.requested import Requested, RequestField, RequestLayer
+from agentdash.model.requested import RequestField, RequestLayer
 from agentdash.model.thread import Thread
 from agentdash.report.predictions import predict_policy
 
@@ -137,13 +130,13 @@ def test_line_of_a_key(keys: tuple[str, ...], line: int | None) -> None:
 
 def test_secrets_of_a_file_are_dropped() -> None:
     file = parse_config(
-        'sandbox_mode = "read-only"\nsandbox_mood = 1\n[mcp_servers.x]\nenv = { TOKEN = "s3cret" }\n'
+        'sandbox_mode = "read-only"\n[mcp_servers.x]\nenv = { TOKEN = "s3cret" }\n'
         '[shell_environment_policy]\nset = { API_KEY = "s3cret" }\n',
         RequestLayer.USER,
         "/c.toml",
     )
     assert "s3cret" not in repr(file.values)
-    assert (file.get("sandbox_mode"), file.unknown) == ("read-only", ("sandbox_mood",))
+    assert file.get("sandbox_mode") == "read-only"
 
 
 def test_file_that_is_no_toml(tmp_path: Path) -> None:
@@ -198,27 +191,6 @@ def test_managed_profile_outranks_an_option() -> None:
     )
 
 
-def test_settings_without_effect() -> None:
-    found = layers(
-        'default_permissions = ":workspace"\nsandbox_mode = "read-only"\nsandbox_mood = 1\n'
-        "[sandbox_workspace_write]\nnetwork_access = true\n"
-    )
-    _, outcome = request(found, parse_options([]), cwd="/w")
-    assert [(each.line, each.text) for each in ineffective(found, outcome)] == [
-        (3, "sandbox_mood"),
-        (2, 'sandbox_mode = "read-only"'),
-        (4, "[sandbox_workspace_write]"),
-    ]
-
-
-@pytest.mark.parametrize("value", ["7", '"x"', "[1]", "{a = 1}", "[[]]"])
-def test_settings_of_another_type_are_settings_without_effect_or_none(value: str) -> None:
-    for key in ("profiles", "permissions", "sandbox_workspace_write", "sandbox_mode", "features", "projects"):
-        found = layers(f"{key} = {value}\n")
-        _, outcome = request(found, parse_options([]), cwd="/w")
-        assert {each.line for each in ineffective(found, outcome)} <= {1}
-
-
 def test_untrusted_project(tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     (work / ".codex").mkdir(parents=True)
@@ -228,9 +200,6 @@ def test_untrusted_project(tmp_path: Path) -> None:
     assert (found.trust, len(found.disabled)) == (None, 1)
     _, outcome = request(found, parse_options([]), cwd=str(work))
     assert outcome.policy.filesystem is Filesystem.READ_ONLY
-    assert [each.why for each in ineffective(found, outcome)] == [
-        "it is not decided whether the project is trusted"
-    ]
 
 
 def test_linked_worktree_has_the_trust_of_its_repository(tmp_path: Path) -> None:
@@ -257,23 +226,13 @@ def test_project_of_which_the_trust_is_not_known_leaves_the_arguments(tmp_path: 
     assert layers_of("exec", "-s", "read-only") == {RequestLayer.ARGV}
 
 
-@pytest.mark.parametrize(
-    ("policy", "rules"),
-    [
-        ('inherit = "none"', [("drops", ("PATH", "HOME", "CODEX_HOME"))]),
-        ('inherit = "core"', [("drops", ("CODEX_HOME",))]),
-        ('exclude = ["codex_*"]', [("drops", ("CODEX_HOME",))]),
-        ('include_only = ["path"]', [("drops", ("HOME", "CODEX_HOME"))]),
-        ('inherit = "none"\nset = { PATH = "/bin", HOME = "/h", CODEX_HOME = "/c" }', []),
-        ('set = { CODEX_SANDBOX = "seatbelt" }', [("sets", ("CODEX_SANDBOX",))]),
-        ('inherit = "all"', []),
-    ],
-)
-def test_environment_of_commands(policy: str, rules: list[tuple[str, tuple[str, ...]]]) -> None:
-    file = parse_config(f"[shell_environment_policy]\n{policy}\n", RequestLayer.USER, "/c.toml")
-    found = environment_rules(Stack(parse_options([]), (file,)))
-    assert [(rule.effect, rule.names) for rule in found] == rules
-    assert all(rule.line == 2 for rule in found)
+@pytest.mark.parametrize("key", ["allowed_approvals_reviewers = ['user']", "experimental_network = {}"])
+def test_managed_settings_that_are_not_understood_leave_the_arguments(key: str, tmp_path: Path) -> None:
+    (tmp_path / "etc/codex").mkdir(parents=True)
+    (tmp_path / "etc/codex/requirements.toml").write_text(f"{key}\n", "utf-8")
+    found = read_request(parse_options(["-s", "read-only"]), "/h", "/w", "0.171.0", tmp_path)
+    assert {origin.layer for origin in found.origins} == {RequestLayer.ARGV}
+    assert found.given is None
 
 
 # ---------------------------------------------------------------- processes
@@ -326,19 +285,6 @@ def test_old_version_has_the_oldest_measured_rules_unless_it_may_differ(tmp_path
 # ---------------------------------------------------------------- before a run
 
 
-def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(
-        'default_permissions = "mine"\n[permissions.mine.filesystem]\n":root" = "read"\n'
-        '[permissions.mine.network]\nenabled = true\n[permissions.mine.network.domains]\n"a.io" = "allow"\n',
-        "utf-8",
-    )
-    report = predict_policy(("exec",), home=tmp_path, cwd=tmp_path, version=("0.171.0", "named by the test"))
-    assert report.refusal is None
-    (part,) = [each for each in report.parts if each.part == "network"]
-    assert (part.value, part.asked, report.exit_code) == ("on", "mediated", 1)
-    assert "has no effect without features.network_proxy" in part.by
-
-
 @pytest.mark.parametrize(
     ("version", "args", "why"),
     [
@@ -366,55 +312,3 @@ def test_prediction_of_a_refusal(tmp_path: Path) -> None:
 def test_a_profile_that_looked_like_a_secret_leaves_the_arguments_unknown() -> None:
     assert parse_arguments(clean_arguments(("codex", "exec", "-pWork2026", "x"))) is None
     assert parse_arguments(clean_arguments(("codex", "exec", "-p", "work", "x"))) is not None
-
-
-# ---------------------------------------------------------------- of threads whose process is not known
-
-
-def past(
-    tmp_path: Path, *, begun: float, config: str = 'sandbox_mode = "read-only"\n', at: float = 5_000.0
-) -> Requested | None:
-    (tmp_path / "config.toml").write_text(config, "utf-8")
-    os.utime(tmp_path / "config.toml", (1_000.0, 1_000.0))
-    rollout = tmp_path / "sessions/2026/11/22/rollout-x.jsonl"
-    thread = Thread(
-        "t",
-        created_at=begun,
-        cwd=str(tmp_path / "none"),
-        version="0.169.0",
-        file=FileSeen(at=1.0, thread="t", path=str(rollout), size=1, modified=1.0),
-    )
-    return CodexRequests().read_past(thread, at)
-
-
-def test_files_as_of_now_ask_for_what_they_have_had_before_the_thread(tmp_path: Path) -> None:
-    found = past(tmp_path, begun=2_000.0)
-    assert found is not None
-    assert found.policy.filesystem is Filesystem.READ_ONLY
-    assert (found.since, found.read_at, found.are_arguments_known) == (2_000.0, 5_000.0, False)
-    assert found.given is None
-
-
-def test_files_that_were_written_later_ask_for_nothing(tmp_path: Path) -> None:
-    assert past(tmp_path, begun=500.0) is None
-    assert past(tmp_path, begun=2_000.0, config='model = "x"\n', at=5_010.0) is None
-
-
-def test_unknown_arguments_decide_nothing(tmp_path: Path) -> None:
-    found = past(tmp_path, begun=2_000.0)
-    assert found is not None
-    events: list[e.Event] = [
-        e.ThreadStarted(at=2_000.0, thread="t", cwd="/w", version="0.169.0"),
-        e.PolicySet(
-            at=2_001.0,
-            thread="t",
-            line=2,
-            policy=Policy(Filesystem.UNRESTRICTED, Network.ON),
-            origin="turn_context",
-        ),
-    ]
-    thread = reduce(Fleet(), events).threads["t"]
-    assert list(request_findings(thread, [found])) == []
-    typed = Requested(since=1_999.0)
-    assert newest_request(thread, [typed, found]) is typed
-    assert newest_request(thread, [found]) is found

@@ -19,7 +19,6 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from agentdash.agents.codex.config import reader as config_reader
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
@@ -296,23 +295,3 @@ def test_the_command_keeps_digests_unless_it_must_not(home: Path, tmp_path: Path
     assert (found.exists(), bool(plain)) == (False, True)
     assert (check(), found.exists()) == (plain, True)
     assert check() == plain
-
-
-def test_codex_threads_of_the_past_have_the_configuration_as_of_now(
-    home: Path, store: DigestStore, read_paths: list[Path]
-) -> None:
-    config = home.parent / "config.toml"
-    config.write_text('sandbox_mode = "read-only"\n', "utf-8")
-    os.utime(config, (1_000.0, 1_000.0))
-    report = audit(files(home), digests=store)
-    (top,) = [each for each in report.threads if each.requested and each.cli_version and not each.parent][:1]
-    assert top.requested is not None
-    assert top.requested.filesystem == "read-only"
-    assert top.requested.as_of is not None
-    assert not any("requested" in finding.kind for each in report.threads for finding in each.findings)
-    read_paths.clear()
-    assert encoded(audit(files(home), digests=store)) == encoded(report)
-    assert read_paths == []
-    config_reader._request_of_files.cache_clear()  # it reads files again after two seconds
-    os.utime(config, None)  # written after the threads: not what they were started with
-    assert not any(each.requested for each in audit(files(home), digests=store).threads)

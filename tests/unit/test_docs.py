@@ -101,7 +101,7 @@ def test_themes() -> None:
     assert tuple(t.name for t in theme.THEMES) == THEMES
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.name)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.file)
 @pytest.mark.slow
 def test_pictures_are_current(picture: Picture) -> None:
     """Run `python -m screenshots.make` when a screen has changed on purpose."""

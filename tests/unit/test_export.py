@@ -12,12 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agentdash.cli import app
-from agentdash.model.states import State
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
-from agentdash.report.exports import TimelineReport
+from agentdash.report.exports import ExportReport, build_report
+from agentdash.report.redact import Scrubber
 from agentdash.report.session_documents import cell, code, markdown, page
-from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")
@@ -28,14 +27,13 @@ ALLOWED = {
 }
 
 
-def report_of(*paths: Path, redact: bool = False) -> TimelineReport:
+def report_of(*paths: Path, redact: bool = False) -> ExportReport:
     thread = paths[0].stem[-36:]
-    return build_report(
-        thread, family_stream(Family(thread, paths)), redact=redact, ended=True, progress=lambda _: None
-    )
+    scrubber = Scrubber() if redact else None
+    return build_report(thread, family_stream(Family(thread, paths)), ended=True, scrubber=scrubber)
 
 
-def html(report: TimelineReport) -> str:
+def html(report: ExportReport) -> str:
     return page(markdown(report, "1"))
 
 
@@ -102,25 +100,10 @@ def session(folder: Path, prompt: str, command: str, output: str, message: str, 
 
 def test_report_has_all_workers_states_and_findings() -> None:
     report = report_of(*SPAWN)
-    assert len(report.workers) == 3
-    assert {worker.state for worker in report.workers} == {"completed"}
-    assert {dated.finding.kind for dated in report.findings} == {
-        "stale-network-flag",
-        "foreign-sandbox-flag",
-    }
-    kinds = {row.kind for row in report.rows}
-    assert {"prompt", "message", "command", "output", "policy", "turn", "state", "finding"} <= kinds
-
-
-def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
-    """The first line of a rollout is its header: what its thread does is in the next ones."""
-    report = report_of(*SPAWN)
+    assert len(report.workers) == len(report.conversations) == 3
     for worker in report.workers:
-        states = [row for row in report.rows if row.kind == "state" and row.worker == worker.name]
-        assert states[0].note == "running"
-        begins = [row.at for row in states]
-        assert begins == sorted(set(begins))
-        assert "unknown" not in {row.note for row in states}
+        assert [period.state for period in worker.history] == ["running", "completed"]
+    assert {finding.kind for _, finding in report.findings} == {"stale-network-flag", "foreign-sandbox-flag"}
 
 
 @pytest.mark.parametrize(
@@ -128,22 +111,6 @@ def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
 )
 def test_every_version_can_be_exported(path: Path) -> None:
     assert Page(html(report_of(path))).tags >= {"table", "h1", "h2"}
-
-
-def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
-    (path,) = files("0.169.0", "full-access")
-    stream = family_stream(Family(path.stem[-36:], (path,)))
-    found = build_report("x", stream, redact=False, ended=False, progress=lambda _: None)
-    assert [worker.state for worker in found.workers] == [State.COMPLETED]
-
-
-def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.report.timeline_builder._MAX_FIRST_ROWS", 3)
-    monkeypatch.setattr("agentdash.report.timeline_builder._MAX_LAST_ROWS", 4)
-    whole, report = report_of(*SPAWN), report_of(*SPAWN)
-    assert len(report.rows) == 7
-    assert report.omitted == whole.omitted > 10
-    assert f"{report.omitted} entries in the middle are left out" in html(report)
 
 
 # ---------------------------------------------------------------- escaping

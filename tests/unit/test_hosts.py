@@ -13,10 +13,6 @@ from typing import Any
 import psutil
 import pytest
 
-from agentdash.collect.remote import carrier as carriers
-from agentdash.collect.remote.carrier import carrier
-from agentdash.collect.remote.child import ChildProcess, CommandFailedError, run_there
-from agentdash.config import HostSettings
 from tests.live.patience import scaled
 from tests.unit.test_cli import BLANK, RECORDINGS, agentdash
 
@@ -71,7 +67,7 @@ def test_same_ids_on_several_hosts_do_not_mix(config: Path, home: Path) -> None:
         f"gpu2:{THREAD}": "gpu2",
     }
     own = workers.pop(THREAD)
-    placed = ("id", "host", "needs_you", "group", "is_new")
+    placed = ("id", "host", "needs_you", "group")
     for worker in workers.values():
         assert {name: value for name, value in worker.items() if name not in placed} == {
             name: value for name, value in own.items() if name not in placed
@@ -83,7 +79,6 @@ def test_same_ids_on_several_hosts_do_not_mix(config: Path, home: Path) -> None:
         "gone": "lost",
     }
     assert hosts["gone"]["detail"] == "sh ended with exit code 255: no route to host"
-    assert hosts["build1"]["clock_offset_seconds"] == 0
 
 
 def test_hosts_are_chosen(config: Path) -> None:
@@ -111,96 +106,6 @@ def test_no_process_there_outlives_a_watch(config: Path, tmp_path: Path) -> None
         watch.kill()
     _, alive = psutil.wait_procs(there, timeout=scaled(20))
     assert alive == []
-
-
-def test_check_reads_the_files_of_hosts_there(config: Path) -> None:
-    args = ("check", "--json", "--host", "build1", "--host", "gone", "--host", "gpu2", THREAD[:8])
-    done = agentdash(*args, AGENTDASH_CONFIG=str(config))
-    document = json.loads(done.stdout)
-    assert done.returncode == 2
-    problems = [line for line in done.stderr.splitlines() if "waiting for" not in line]
-    assert problems == ["agentdash: gone cannot be read: no route to host"]
-    assert [(t["host"], t["id"], t["file"].partition(":/")[0]) for t in document["threads"]] == [
-        ("build1", THREAD, "build1"),
-        ("gpu2", THREAD, "gpu2"),
-    ]
-    assert document["totals"]["findings"] == {"denied-filesystem": 2}
-    own = agentdash("check", "--codex-home", str(config.parent / "home"))
-    there = agentdash("check", "--host", "build1", AGENTDASH_CONFIG=str(config))
-    assert there.stdout.replace("build1:", "") == own.stdout
-    assert (there.returncode, own.returncode) == (1, 1)
-
-
-async def test_a_host_that_falls_silent_is_given_up_and_one_that_works_is_not() -> None:
-    heard = "for i in 1 2 3 4 5 6; do echo >&2; sleep 0.4; done; echo done"
-    done = await run_there(("sh", "-c", heard), limit_s=60, max_bytes=99, silence_s=2)
-    assert (done.output, done.error) == (b"done\n", "")
-    silent = ("sh", "-c", "echo begun; echo begun >&2; exec sleep 600")
-    with pytest.raises(CommandFailedError, match=r"^nothing received for 0\.5 s$"):
-        await run_there(silent, limit_s=600, max_bytes=99, silence_s=0.5)
-
-
-async def test_a_host_that_works_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends with the work, and holds no stream open."""
-    monkeypatch.setattr(carriers, "_HEARTBEAT_S", 0.2)
-    there = carrier("there", HostSettings(carrier="sh -c {}", command="sh -c 'sleep 3; echo $1; exit 7' sh"))
-    process = await ChildProcess.start(there.argv_with_heartbeat("done"))
-    began = process.wrote_at
-    assert await process.stdout.read() == b"done\n"
-    assert process.wrote_at > began
-    monkeypatch.setattr(carriers, "_HEARTBEAT_S", 600)
-    argv = there.argv_with_heartbeat("done")
-    done = await run_there(argv, limit_s=300, max_bytes=99, silence_s=100)
-    assert (done.code, done.output, done.error) == (7, b"done\n", "")
-
-
-def test_work_on_a_host_ends_with_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carriers, "_HEARTBEAT_S", 0.2)
-    there = carrier("there", HostSettings(carrier="sh -c {}", command="exec sleep"))
-    with subprocess.Popen(
-        there.argv_with_heartbeat("600"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stderr.readline() == "\n"
-        process.stderr.close()
-        assert process.stdout.read() == ""  # until nothing holds it
-
-
-def test_what_a_host_lacks_is_said(config: Path) -> None:
-    done = agentdash("remote", "check", "build1", "--json", AGENTDASH_CONFIG=str(config))
-    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert done.returncode == 0
-    assert {name: checks[name]["level"] for name in ("connection", "agentdash", "clock")} == {
-        "connection": "ok",
-        "agentdash": "ok",
-        "clock": "ok",
-    }
-    assert "1 workers" in checks["agentdash"]["detail"]
-    done = agentdash("remote", "check", "gone", AGENTDASH_CONFIG=str(config))
-    assert done.returncode == 1
-    assert "no route to host" in done.stdout
-
-
-def test_the_line_that_installs_is_printed_and_not_run(tmp_path: Path) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text('[hosts.bare]\ncarrier = "env PATH=/usr/bin:/bin HOME=/nonexistent sh -c {}"\n')
-    done = agentdash("remote", "check", "bare", "--json", AGENTDASH_CONFIG=str(config))
-    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert done.returncode == 1
-    assert "no agentdash there" in found["agentdash"]["detail"]
-    can_install = found["python"]["level"] == "ok"
-    line = found["agentdash"]["advice"] or ""
-    assert line.startswith("tar -C ") is can_install  # of a checkout, as here
-    assert ("| env PATH=/usr/bin:/bin HOME=/nonexistent sh -c " in line) is can_install
-    done = agentdash("remote", "check", "bare", AGENTDASH_CONFIG=str(config), COLUMNS="60")
-    assert (f"\n{line}\n" in done.stdout) is can_install  # not wrapped: it is copied
-
-
-def test_replay_on_another_host_needs_a_terminal_there(config: Path) -> None:
-    done = agentdash("replay", f"gpu2:{THREAD}", AGENTDASH_CONFIG=str(config))
-    assert done.returncode == 2
-    assert f"its carrier has no terminal: run `agentdash replay {THREAD}" in done.stderr
 
 
 @pytest.mark.parametrize(

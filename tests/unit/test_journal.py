@@ -31,7 +31,7 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
-from agentdash.report.timeline_builder import build_report
+from agentdash.report.exports import build_report
 from agentdash.store.journal import LINE_DECODER, JournalLimits, JournalPacker, Recorder, ScreenChanged
 from tests.unit.rollout_files import BORN, THREAD, line
 from tests.unit.test_library import META
@@ -351,12 +351,12 @@ async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> Non
     bench.clock.set(now=BORN)
     await bench.record([*LIVES, *others(60)])
     stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6)())
-    report = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
+    report = build_report(THREAD, stream, ended=True)
     assert [each.id for each in report.workers] == [THREAD]
     assert report.workers[0].pane is not None
     assert report.ended == BORN + 8
     stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6)())
-    alone = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
+    alone = build_report(THREAD, stream, ended=True)
     assert str(OTHER) in {each.id for each in alone.workers}
     assert alone.ended == BORN + 60
 
@@ -428,14 +428,7 @@ async def test_recording_is_played_and_exported(tmp_path: Path, ending: list[e.E
             shown.append(str(worker.state))
         assert shown == ["running", "waiting-approval"]
         out = tmp_path / f"{len(target)}.md"
-        code = export(
-            target,
-            Config(),
-            out,
-            redact=False,
-            force=False,
-            journal=tmp_path / "journal",
-        )
+        code = export(target, Config(), out, journal=tmp_path / "journal")
         assert code == 0
         text = out.read_text()
         assert "waiting-approval" in text

@@ -11,7 +11,6 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import KEPT, ConfigFile
 from agentdash.agents.codex.config.reader import read_request, read_role
 from agentdash.model.policy import Network
-from agentdash.report.predictions import predict_policy
 from tests.live.codex_settings import ALL, Settings
 
 _ROLE = '[agents.tester]\nconfig_file = "tester.toml"\n'
@@ -48,31 +47,6 @@ def test_every_key_that_is_looked_up_is_kept(tmp_path: Path, monkeypatch: pytest
         read_request(parse_options(settings.args), "/h", "/w", "0.171.0", root)
         read_role("tester", home="/h", cwd="/w", root=root, since=0.0, at=1.0)
     assert looked_up == KEPT
-
-
-@pytest.mark.parametrize(
-    ("text", "network", "line"),
-    [
-        ("[features]\nnetwork_proxy = true\n", Network.MEDIATED, 8),
-        ("[features.network_proxy]\nenabled = true\n", Network.MEDIATED, 8),
-        ("[features.network_proxy]\nallow_local_binding = true\n", Network.ON, 6),
-        ("[features]\nnetwork_proxy = false\n", Network.ON, 6),
-        ("transparent_tcp = true\n", Network.ON, None),
-        ("transparent_tcp = true\n[features]\nnetwork_proxy = true\n", Network.MEDIATED, 9),
-        ('[permissions.mine.network.domains]\n"example.com" = "allow"\n', Network.ON, None),
-        ("", Network.ON, 6),
-    ],
-)
-def test_proxy_of_a_file(text: str, network: Network, line: int | None, tmp_path: Path) -> None:
-    """What a command of `codex sandbox -P mine` had, with 0.171.0: `CODEX_NETWORK_PROXY_ACTIVE`, a network
-    namespace of its own, and with `transparent_tcp` a `codextun` and the resolver 127.0.0.53."""
-    profile = '[permissions.mine]\nextends = ":workspace"\n[permissions.mine.network]\nenabled = true\n'
-    (tmp_path / "config.toml").write_text(f'default_permissions = "mine"\n\n{profile}{text}', "utf-8")
-    report = predict_policy((), home=tmp_path, cwd=tmp_path, version=("0.171.0", "the test"))
-    (part,) = [each for each in report.parts if each.part == "network"]
-    assert part.value == network
-    if line is not None:
-        assert part.by.startswith(f"{tmp_path}/config.toml:{line}: ")
 
 
 @pytest.mark.parametrize(

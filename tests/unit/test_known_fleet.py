@@ -20,7 +20,6 @@ from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemo
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import Acknowledgement, Attention, State
@@ -28,7 +27,6 @@ from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
 # ---------------------------------------------------------------- what a journal restores
 
-DOCKER = ReachTarget(kind=ReachKind.ESCAPE, path="/run/docker.sock", what="Docker", action="connect")
 THREADS = ("t1", "t2")
 PANES = (PaneKey("default", "%1"), PaneKey("-L x", "%1"))
 PROCESSES = tuple(ProcessKey(pid, float(pid)) for pid in (10, 11, 20))
@@ -136,12 +134,6 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
         at=AT,
         directory=st.sampled_from(("/srv/a", "/srv/b")),
         repository=st.sampled_from((None, Repository("/srv/a", "main", dirty=True), Repository("/srv/b"))),
-    ),
-    e.ReachSeen: st.builds(
-        e.ReachSeen,
-        at=AT,
-        worker=st.sampled_from(("", *THREADS)),
-        reach=st.sampled_from((None, Reach(()), Reach((Reached(DOCKER, "may", "how"),), ("seccomp",)))),
     ),
     e.PathsSeen: st.builds(e.PathsSeen, at=AT, paths=st.just((("/srv/board", PathKind.DIRECTORY),))),
     e.ProcessGone: st.builds(e.ProcessGone, at=AT, key=PROCESS_KEYS),

@@ -406,12 +406,10 @@ def test_what_its_sandbox_denies_it_is_shown_while_it_runs() -> None:
     _, child = snapshot_after(nested(state_path()), now=105.0).workers
     (finding,) = child.sandbox.findings
     assert (child.state, finding.kind) == (State.RUNNING, "denied-filesystem")
-    assert f"{STATE} may not be written" in finding.message
+    assert f"may not write {STATE}" in finding.message
     assert finding.remedy is not None
-    assert [path.path for denials in child.sandbox.predicted_denials for path in denials.paths] == [STATE]
     _, child = snapshot_after(nested(state_path(needed=False)), now=105.0).workers
     assert child.sandbox.findings == ()
-    assert len(child.sandbox.predicted_denials) == 1
 
 
 def test_it_is_blocked_where_it_sits_still() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.chat import Chat
@@ -12,7 +13,7 @@ from agentdash.model.fact import FactKind
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.unit.story import CHILD, CWD, HOST, PANE, T, done, held, pane, polled, process, worker
+from tests.unit.story import CHILD, CWD, HOST, PANE, T, called, done, held, pane, polled, process, worker
 
 OWNER = ProcessKey(11, 95.0)
 OTHER = "01a1fa8b-64d1-75d0-9538-5a109db01aaa"
@@ -75,12 +76,12 @@ AFTER = [e.TurnStarted(thread=T, at=110.0, line=10), done(at=111.0)]
             "attempt 5/10",
         ),
         # controls
-        ([done(), status("idle", since=103.1)], State.COMPLETED, "complete"),
-        ([*agent(ended=True), done(), status("idle", since=107.0)], State.COMPLETED, "complete"),
+        ([done(), status("idle", since=103.1)], State.COMPLETED, "finished"),
+        ([*agent(ended=True), done(), status("idle", since=107.0)], State.COMPLETED, "finished"),
         # `shell`: a command goes on in the background, read as idle
-        ([*agent(), done(), status("idle", since=103.1)], State.COMPLETED, "complete"),
+        ([*agent(), done(), status("idle", since=103.1)], State.COMPLETED, "finished"),
         # a file that neither the beginning nor the end of a later turn changed
-        ([done(), status("busy", since=100.1), *AFTER], State.COMPLETED, "complete"),
+        ([done(), status("busy", since=100.1), *AFTER], State.COMPLETED, "finished"),
     ],
 )
 def test_claude_code_by_its_status_file(events: Events, state: State, words: str) -> None:
@@ -196,3 +197,17 @@ def test_approval_of_a_sub_agent_is_also_that_of_the_pane(
     found = seen(codex(), child, dialog, feed, agent="codex", last=held(112, 11))
     assert found.state is state
     assert ("touch x" in found.assessment.why) is (state is State.WAITING_APPROVAL)
+    assert not found.needs_you  # it is the sub-agent's, and counts there
+
+
+def test_approval_of_a_sub_agent_by_the_command_that_its_dialog_quotes() -> None:
+    """Codex before 0.160 has no feed."""
+    child = [
+        e.ChildSpawned(thread=T, at=101.0, line=5, child=CHILD),
+        e.ThreadStarted(thread=CHILD, at=101.0, line=1, cwd=CWD, version="0.144.0", parent=T),
+        e.TurnStarted(thread=CHILD, at=101.0, line=2),
+        replace(called(text="touch x", at=102.0, ask=True), thread=CHILD),
+    ]
+    quotes = screen("waiting-approval", "approval-command", "Would you like to run", agent="codex")
+    found = seen(codex(), child, replace(quotes, object="touch x"), agent="codex", last=held(112, 11))
+    assert (found.assessment.asker, found.fact.object) == (CHILD, "touch x")

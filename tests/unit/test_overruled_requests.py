@@ -42,7 +42,6 @@ FORCED = (
 )
 ONE = 'default_permissions = ":read-only"\n[allowed_permission_profiles]\n":read-only" = true\n'
 ALL = FORCED.format(":danger-full-access") + '":danger-full-access" = true\n'
-ON_HOST = '[[remote_sandbox_config]]\nhostname_patterns = ["{}"]\n' + ONLY_READ
 REQUIREMENTS = "/etc/codex/requirements.toml"
 FIRST = f"{REQUIREMENTS}:1"
 MANAGED = "/etc/codex/managed_config.toml"
@@ -75,10 +74,6 @@ OVERRULED = {
     "managed approval": Case(
         "-a never", PROFILE, f"{MANAGED}:1", ("approval",), managed='approval_policy = "on-request"\n'
     ),
-    "reviewer": Case(
-        "-c approvals_reviewer=auto_review", replace(PROFILE, reviewer="user"), FIRST, ("reviewer",),
-        requirements='allowed_approvals_reviewers = ["user"]\n',
-    ),
     "-c network": Case(
         "-s workspace-write -c sandbox_workspace_write.network_access=true", PROFILE, FIRST,
         ("network",), requirements=FORCED.format(":workspace"),
@@ -95,10 +90,6 @@ OVERRULED = {
         "-c 'default_permissions=\":workspace\"'", replace(READ_ONLY, profile=":read-only"), FIRST,
         requirements=ONE,
     ),
-    "this host": Case(
-        "-s workspace-write", READ_ONLY, FIRST,
-        requirements=ON_HOST.format("*"),
-    ),
 }  # fmt: skip
 """Measured with a TUI of Codex 0.171.0 in a mount namespace: each of these policies was told."""
 AS_ASKED = {
@@ -106,10 +97,6 @@ AS_ASKED = {
     "nothing is asked for": Case("", READ_ONLY, "", requirements=ONLY_READ + ONLY_ASK),
     "chosen on the screen": Case("-s workspace-write -a on-request", FULL, ""),
     "chosen on the screen, allowed": Case("-s workspace-write", READ_ONLY, "", requirements=NOT_FULL),
-    "another host": Case(
-        "-s workspace-write", WORKSPACE, "",
-        requirements=ON_HOST.format("no.such.host"),
-    ),
 }  # fmt: skip
 CASES = [pytest.param(case, id=name) for name, case in (OVERRULED | AS_ASKED).items()]
 

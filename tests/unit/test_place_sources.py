@@ -1,4 +1,4 @@
-"""The sources of what surrounds workers: their git repositories, and what they could reach."""
+"""The source of what surrounds workers: their git repositories."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.git import GitSource
-from agentdash.collect.processes.reach import ReachSource
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.events import Event, ReachSeen, RepositorySeen
+from agentdash.model.events import RepositorySeen
 from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
@@ -45,28 +44,3 @@ def test_repositories_are_emitted_when_they_change(tmp_path: Path) -> None:
     (gone,) = source._read(fleet)
     assert reduce(reduce(fleet, [seen]), [gone]).repositories == {}
     assert source._read(Fleet()) == []
-
-
-def test_reach_is_emitted_until_the_process_ends() -> None:
-    source = ReachSource(SystemClock())
-    with subprocess.Popen(["sleep", "60"]) as sleeper:
-        try:
-            fleet = fleet_of(Process(ProcessKey(sleeper.pid, 1.0), 1, "sleep", cwd="/", agent="opencode"))
-            first = _by_worker(source._look(fleet))
-        finally:
-            sleeper.kill()
-    assert set(first) == {"", "%1"}
-    reach = first["%1"].reach
-    assert reach
-    assert reach.by == "processes"
-    assert all(each.certainty != "cannot" for each in reach.targets)
-    assert source._look(fleet)[0] == ReachSeen(
-        at=pytest.approx(source._clock.now(), abs=60), worker="%1", reach=None
-    )
-    reduced = reduce(fleet, list(first.values()))
-    assert reduced.reaches["%1"] == reach
-    assert "%1" not in reduce(reduced, [ReachSeen(at=1.0, worker="%1", reach=None)]).reaches
-
-
-def _by_worker(events: list[Event]) -> dict[str, ReachSeen]:
-    return {event.worker: event for event in events if isinstance(event, ReachSeen)}

@@ -137,14 +137,6 @@ def test_no_secret_is_explained(home: Path) -> None:
     assert leaks(printed) == []
 
 
-def test_no_secret_is_in_an_exported_conversation(home: Path) -> None:
-    exported = home.parent / "talk.md"
-    for thread in threads(home)[5::60]:
-        agentdash(home, "replay", thread, "--export", str(exported), "--force")
-        assert "kanban.db" in exported.read_text()
-        assert leaks(exported.read_text()) == []
-
-
 @pytest.mark.parametrize("redact", [[], ["--redact"]], ids=["", "redact"])
 @pytest.mark.parametrize("suffix", ["md", "html"])
 def test_no_secret_is_exported(home: Path, suffix: str, redact: list[str]) -> None:

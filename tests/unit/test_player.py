@@ -105,7 +105,6 @@ def by_id(snapshot: Snapshot) -> dict[str, Worker]:
             children=tuple(sorted(w.children)),
             below=(),
             standing=None,
-            is_new=False,
             sandbox=without_remedies(w.sandbox),
         )
         for w in snapshot.workers

@@ -24,7 +24,7 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit
-from agentdash.report.timeline_builder import build_report
+from agentdash.report.exports import build_report
 from tests.unit.rollout_files import (
     BORN,
     RECORDINGS,
@@ -121,10 +121,7 @@ def replayed(home: CodexHome) -> dict[str, Reading]:
 
 
 def exported(home: CodexHome) -> dict[str, Reading]:
-    reports = [
-        build_report(family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None)
-        for family in families(home)
-    ]
+    reports = [build_report(family.thread, family_stream(family), ended=True) for family in families(home)]
     return {each.id: of_worker(each) for report in reports for each in report.workers}
 
 

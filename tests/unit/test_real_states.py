@@ -239,6 +239,9 @@ def test_which_sub_agent_asks(story: Story, asking: set[str], object_: str | Non
     fact = workers[T].assessment.fact
     assert fact is not None
     assert (fact.object if workers[T].state is State.WAITING_APPROVAL else None) == object_
+    # each approval counts once: that of a sub-agent is not its session's as well
+    needing = {each.id for each in workers.values() if each.needs_you}
+    assert needing == (asking or ({T} if object_ else set()))
 
 
 # ---------------------------------------------------------------- files without turn marks

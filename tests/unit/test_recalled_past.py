@@ -19,7 +19,7 @@ from agentdash.replay.family import Family
 from agentdash.replay.library.library import Library
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit
-from agentdash.report.timeline_builder import build_report
+from agentdash.report.exports import build_report
 from agentdash.store.digests import DigestStore
 from tests.unit.rollout_files import RECORDINGS
 
@@ -107,13 +107,7 @@ def test_all_lists_agree_about_what_was_seen(home: CodexHome, tmp_path: Path) ->
         while cursor.advance() is not None:
             pass
         cursor.close()
-        report = build_report(
-            _THREAD,
-            family_stream(family._replace(memories=memories)),
-            redact=False,
-            ended=True,
-            progress=lambda _: None,
-        )
+        report = build_report(_THREAD, family_stream(family._replace(memories=memories)), ended=True)
         (exported,) = report.workers
         return [
             {finding.kind for finding in checked.findings},

@@ -146,4 +146,4 @@ def test_killed(version: str, scenario: str) -> None:
 def test_turns_that_need_no_last_message_are_complete(scenario: str) -> None:
     """0.130 writes `last_agent_message: null` for them, as for turns whose requests failed."""
     (worker,) = snapshot_of("0.130.0", scenario, ROLLOUTS).workers
-    assert (worker.state, worker.assessment.why) == ("completed", "its turn is complete")
+    assert (worker.state, worker.assessment.why) == ("completed", "finished")

@@ -14,7 +14,7 @@ import pytest
 
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote import link as link_module
-from agentdash.collect.remote.carrier import CarrierError, carrier, destination, engine_of
+from agentdash.collect.remote.carrier import CarrierError, carrier, destination
 from agentdash.collect.remote.link import Link, RemoteSource
 from agentdash.config import HostSettings
 from agentdash.model.events import SourceSeen
@@ -150,7 +150,9 @@ async def test_nothing_is_shown_before_the_host_has_stated_all(fake: FakeHost) -
         assert [set(host.workers) for host in shown] == [{"a", "b"}]
 
 
-async def test_a_silent_host_is_lost_and_comes_back(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_host_is_lost_and_connected_again(
+    fake: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(link_module, "SILENCE_S", 0.3)
     async with linked(fake) as (link, shown):
         await until(lambda: is_lost(link, "nothing received for 0.3 s"))
@@ -158,21 +160,8 @@ async def test_a_silent_host_is_lost_and_comes_back(fake: FakeHost, monkeypatch:
         assert news_at is not None
         assert set(link.host.workers) == {"a"}
         assert CLOCK.now() - news_at >= 0.3
-        fake.add(alive())
         await until(lambda: any(host.link.state is LinkState.CONNECTED for host in shown[2:]))
-    assert fake.starts == 1
-
-
-async def test_a_host_that_stays_silent_is_connected_again(
-    fake: FakeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link_module, "SILENCE_S", 0.2)
-    monkeypatch.setattr(link_module, "_GIVE_UP_S", 0.5)
-    async with linked(fake) as (link, shown):
-        await until(lambda: fake.starts >= 3)
-        states = [host.link.state for host in shown[:4]]
-        assert states[:2] == [LinkState.CONNECTED, LinkState.LOST]
-        assert not link.host.link.detail or set(link.host.workers) == {"a"}
+    assert fake.starts > 1
 
 
 @pytest.mark.parametrize(
@@ -198,7 +187,7 @@ async def test_why_a_link_is_lost_is_said(fake: FakeHost, script: str, detail: s
 async def test_a_carrier_that_is_not_installed_is_said() -> None:
     link = Link(carrier("x", HostSettings(carrier="no-such-carrier")), CLOCK, lambda _: None)
     task = asyncio.create_task(link.run())
-    await until(lambda: is_lost(link, "no-such-carrier: No such file"))
+    await until(lambda: is_lost(link, "no-such-carrier: not installed"))
     task.cancel()
     await asyncio.wait((task,))
 
@@ -234,19 +223,6 @@ async def test_workers_of_one_host_are_bounded(fake: FakeHost, monkeypatch: pyte
     async with linked(fake) as (link, _):
         await until(lambda: is_connected(link))
         assert (len(link.host.workers), link.host.link.detail) == (3, "6 workers left out")
-
-
-@pytest.mark.parametrize(("ahead", "offset"), [(3600.0, -3600.0), (-3600.0, 3600.0), (0.4, 0.0)])
-async def test_the_offset_of_a_clock_is_measured(fake: FakeHost, ahead: float, offset: float) -> None:
-    fake.script("tail -n 0 -f lines")
-    async with linked(fake) as (link, _):
-        await until(lambda: fake.starts == 1)
-
-        def is_measured() -> bool:
-            fake.add(alive(CLOCK.now() + ahead))  # on a slow machine the first one may be late
-            return is_connected(link) and abs(link.host.link.clock_offset - offset) < 0.9
-
-        await until(is_measured, f"an offset of {offset}")
 
 
 async def test_no_process_is_left(fake: FakeHost, tmp_path: Path) -> None:
@@ -331,44 +307,15 @@ def test_containers(container: str, begin: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("docker", "podman", "chosen"),
-    [
-        ("exit 0", "exit 0", "docker"),
-        ("echo Error: No such container: dev >&2; exit 1", "exit 0", "podman"),
-        ("echo Cannot connect to the Docker daemon >&2; exit 1", "exit 0", "podman"),
-        (
-            "echo Cannot connect to the Docker daemon >&2; exit 1",
-            "echo no such container >&2; exit 125",
-            "podman",
-        ),
-        ("echo permission denied >&2; exit 1", "exit 125", "docker"),
-        (None, "exit 125", "podman"),
-        (None, None, "docker"),
-    ],
+    ("installed", "chosen"), [(("docker", "podman"), "docker"), (("podman",), "podman"), ((), "docker")]
 )
-def test_engine_is_the_one_that_has_the_container(
-    program_folder: Path, monkeypatch: pytest.MonkeyPatch, docker: str | None, podman: str | None, chosen: str
+def test_docker_is_preferred(
+    program_folder: Path, monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...], chosen: str
 ) -> None:
-    for engine, script in (("docker", docker), ("podman", podman)):
-        if script is not None:
-            (program_folder / engine).write_text(f"#!/bin/sh\n{script}\n")
-            (program_folder / engine).chmod(0o755)
+    for engine in installed:
+        (program_folder / engine).touch(0o755)
     monkeypatch.setenv("PATH", str(program_folder))
-    engine_of.cache_clear()
     assert carrier("x", HostSettings(container="dev")).before[:4] == (chosen, "exec", "-i", "dev")
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "command"),
-    [
-        ("me@h:22", HostSettings(), "agentdash remote check me@h:22"),
-        ("dev", HostSettings(container="podman:dev"), "agentdash remote check --container podman:dev"),
-        ("box", HostSettings(carrier="in box"), "agentdash remote check --carrier 'box=in box'"),
-        ("box", HostSettings(carrier="in box", command="/opt/agentdash"), "agentdash remote check box"),
-    ],
-)
-def test_command_that_says_what_is_missing(name: str, settings: HostSettings, command: str) -> None:
-    assert carrier(name, settings).check_command == command
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.engine.judge.findings.write_access import DenialPredictor, denied_paths, paths_under_policy
+from agentdash.engine.judge.findings.write_access import paths_under_policy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.state_paths import Installed, StatePath, WriteAccess, resolve_path
+from agentdash.model.state_paths import PathAccess, StatePath, WriteAccess, resolve_path
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(
@@ -56,25 +56,30 @@ def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
     ]
 
 
+def denied_paths(
+    policy: Policy, rows: tuple[StatePath, ...], env: dict[str, str], missing: frozenset[str] = frozenset()
+) -> list[PathAccess]:
+    """Return the paths that a policy denies a worker."""
+    return [path for path in paths_under_policy(policy, rows, env, "/home/dev/ws", missing) if path.denied]
+
+
 def test_what_a_policy_denies_of_opencode() -> None:
     rows, data = state_paths()["opencode"], "/home/dev/.local/share/opencode"
-    first, *others = denied_paths(WORKSPACE, rows, HOME, "/home/dev/ws")
+    first, *others = denied_paths(WORKSPACE, rows, HOME)
     assert (first.path, first.needed, first.access) == (data, True, WriteAccess("policy"))
     assert [path.needed for path in others] == [False] * 3  # each of them must only be there
-    fresh = denied_paths(
-        WORKSPACE, rows, HOME, "/home/dev/ws", missing=frozenset(("/home/dev/.cache/opencode",))
-    )
+    fresh = denied_paths(WORKSPACE, rows, HOME, missing=("/home/dev/.cache/opencode",))
     assert [path.path for path in fresh if path.needed] == [data, "/home/dev/.cache/opencode"]
     inside = {"HOME": "/home/dev/ws/.home"}
-    assert denied_paths(WORKSPACE, rows, inside, "/home/dev/ws") == ()
-    assert denied_paths(Policy(Filesystem.UNRESTRICTED, Network.ON), rows, HOME, None) == ()
+    assert denied_paths(WORKSPACE, rows, inside) == []
+    assert denied_paths(Policy(Filesystem.UNRESTRICTED, Network.ON), rows, HOME) == []
     assert {path.access.verdict for path in paths_under_policy(Policy(), rows, HOME, None)} == {"unknown"}
 
 
 def test_tmpdir_is_the_commands_own() -> None:
     row = (StatePath("$TMPDIR/x", "scratch"),)
-    assert denied_paths(WORKSPACE, row, {"TMPDIR": "/var/tmp"}, None) == ()
-    assert [path.path for path in denied_paths(WORKSPACE, row, {}, None)] == ["/tmp/x"]
+    assert denied_paths(WORKSPACE, row, {"TMPDIR": "/var/tmp"}) == []
+    assert [path.path for path in denied_paths(WORKSPACE, row, {})] == ["/tmp/x"]
 
 
 def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
@@ -96,14 +101,3 @@ def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
     assert asked == ["/ws/.crush", f"{tmp_path}/crush", "/home/dev/.config/crush"]
     assert [path.denied for path in found] == [True, True, True]
     assert paths_of(Process(ProcessKey(1, 1.0), 0, "x", agent="nobody"), may_write) == ()
-
-
-def test_predicted_denials_name_the_workers_that_could_not_work() -> None:
-    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions", "always"), StatePath("$PWD/.cache", "cache"))
-    predictor = DenialPredictor(Installed({"opencode": rows, "aider": rows[1:]}, HOME))
-    found = predictor.predict(WORKSPACE, "/home/dev/ws")
-    assert [(each.agent, [path.path for path in each.paths]) for each in found] == [
-        ("opencode", ["/home/dev/.local/share/opencode"])
-    ]
-    assert predictor.predict(WORKSPACE, "/home/dev/ws") is found
-    assert predictor.predict(None, "/home/dev/ws") == ()

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedies import MCP_SERVER
 from agentdash.model import events as e
+from agentdash.model.chat import Chat
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.pane import Pane, PaneKey
@@ -130,7 +131,7 @@ def test_a_command_of_a_killed_process_has_ended_where_the_session_is_resumed() 
     assert worker(old(), called(), prompt, answer, polled(110)).state is State.COMPLETED
     again = e.TurnStarted(thread=T, at=104, line=6, turn="turn-2")
     found = worker(begun(), called(), again, held(106))
-    assert (found.state, found.assessment.why) == (State.RUNNING, "turn open, waiting for the model")
+    assert (found.state, found.assessment.why) == (State.RUNNING, "thinking")
     (call,) = found.calls
     assert (call.outcome, call.ended_at) == ("aborted", 101)
 
@@ -219,7 +220,7 @@ def test_failure_of_the_turn_before_is_ignored_until_the_screen_shows_work() -> 
     """A slow TUI has taken the next prompt, and draws it later than the rollout has its turn."""
     tries = "codex.reconnecting"
     failed = [read("running", tries, at=99.0), read(None, at=100.5), read("running", tries, at=101.0)]
-    assert worker(in_a_pane(), failed).assessment.why == "turn open, waiting for the model"
+    assert worker(in_a_pane(), failed).assessment.why == "thinking"
     again = [read("running", at=102.0), read("running", tries, at=103.0)]
     assert worker(in_a_pane(), failed, again).assessment.why == "tries again: words"
 
@@ -323,6 +324,28 @@ def test_turn_stopped_during_provider_trouble_on_screen() -> None:
     assert worker(in_a_pane(), trouble, read("running", at=120), aborted, idle).state is State.INTERRUPTED
 
 
+def test_trouble_of_the_turn_before_is_over_where_the_log_has_another() -> None:
+    """A pane 6 lines high has room for half of the dialog by which the next turn asks."""
+    failed = shows("failed-provider", "failed", at=112, text="Error: 500")
+    half = shows(None, "permission", at=120, text="options only", partial=True)
+
+    def logged(since: float) -> e.Event:
+        chat = Chat(by="the only one", turn="open", since=since)
+        return e.SessionSeen(
+            at=since,
+            key=ProcessKey(11, 85.0),
+            agent="opencode",
+            status=None,
+            since=since,
+            session="s",
+            chat=chat,
+        )
+
+    assert worker(opencode(), logged(111), failed, half).state is State.FAILED_PROVIDER
+    found = worker(opencode(), logged(111), failed, logged(118), half)
+    assert (found.state, "may be waiting" in found.assessment.why) == (State.UNKNOWN, True)
+
+
 @pytest.mark.parametrize("after", [None, "interrupted"])
 def test_pane_stopped_during_retries(after: str | None) -> None:
     failed = shows("failed-provider", "rule", at=112, text="[retrying in 3s attempt #2]")
@@ -345,7 +368,7 @@ def test_background_terminal_outlives_its_turn() -> None:
     )
     assert (found.state, found.assessment.why) == (
         State.COMPLETED,
-        "its turn is complete; `make serve` goes on in the background",
+        "finished; `make serve` goes on in the background",
     )
 
 

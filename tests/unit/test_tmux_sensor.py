@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.collect.tmux import command
 from agentdash.collect.tmux import sensor as sensor_module
 from agentdash.collect.tmux.command import NoAnswerError
 from agentdash.collect.tmux.sensor import TmuxSensor
@@ -251,22 +249,3 @@ def test_socket_path_with_commas() -> None:
     assert current_pane({"TMUX": "/tmp/a,b/sock,12,0", "TMUX_PANE": "%1"}) == PaneKey(
         str(Path("/tmp").resolve() / "a,b/sock"), "%1"
     )
-
-
-async def test_cancelled_call_ends_by_itself(
-    fake_tmux: FakeTmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed just as it ends, it would be reaped twice, and asyncio logs an unknown child."""
-    monkeypatch.setattr(command, "_CANCELLED_CALL_S", 20.0)
-    sensor = fake_tmux()
-    begun, ended = tmp_path / "begun", tmp_path / "ended"
-    os.mkfifo(begun)
-    program = tmp_path / "tmux"
-    program.write_text(f"#!/bin/sh\n: >{begun}\n/bin/sleep 0.1\n: >{ended}\n", "utf-8")
-    program.chmod(0o755)
-    polling = asyncio.create_task(sensor.poll(7.0))
-    await asyncio.to_thread(begun.read_bytes)  # blocks until the program has started
-    polling.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await polling
-    assert ended.exists()

@@ -11,7 +11,7 @@ from agentdash.model.findings import FindingKind
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.worker import Got, Worker
+from agentdash.model.worker import Worker
 from tests.unit.story import HOST, PANE, SANDBOXED, pane, polled, process, worker
 
 CWD = "/home/dev/ws"
@@ -218,55 +218,9 @@ def test_container_that_it_started_itself_in() -> None:
     assert found.sandbox.unread == ("what runs in the container that docker started",)
 
 
-NAME = "sandbox-0.61.0-3f6fa3a09870"
-CLIENT = tuple(f"podman --runtime runc run -i --rm --name {NAME} --env SANDBOX={NAME} image".split())
-INSIDE = Kernel(seccomp=2, no_new_privs=False, net=HOST.net, mnt=77, pid=78, user=HOST.user, ns_pids=(40, 13))
-"""As of Gemini CLI 0.61.0 in a container of podman 4.3."""
-
-
-def client(env: dict[str, str] | None = None) -> e.Event:
-    return process(12, 11, started=86.0, name="podman", argv=CLIENT, env=env or {})
-
-
-def in_container(pid: int = 40, *, name: str = NAME, parent: int = 30, agent: str = "gemini") -> e.Event:
-    kernel = replace(INSIDE, ns_pids=(pid, 13))
-    return process(pid, parent, started=87.0, agent=agent, kernel=kernel, env={"SANDBOX": name})
-
-
-def test_process_in_its_own_container_is_what_is_observed() -> None:
-    found = seen(asked(ON), client(), in_container(), in_container(41, parent=40))
-    assert (found.sandbox.verdict, found.sandbox.applied) == ("match", "Gemini CLI by podman")
-    assert (found.sandbox.got.seccomp, found.sandbox.got.sandboxed) == (2, True)
-    assert found.sandbox.got.network_namespace == "host"
-    assert found.sandbox.unread == ()
-    assert [x.text for x in found.sandbox.evidence] == [
-        f"Gemini CLI: pid 12 below it: podman --runtime runc run; pid 40 in it: SANDBOX={NAME}",
-        "pid 40 (sh): seccomp 2, own pid, mount namespaces",
-    ]
-
-
-def test_own_container_of_a_worker_that_was_asked_for_none_is_no_match() -> None:
-    assert seen(asked(OFF), client(), in_container()).sandbox.verdict == "unverified"
-    assert seen(asked(OFF), client()).sandbox.verdict == "unverified"
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        pytest.param([], id="not seen"),
-        pytest.param([in_container(name="sandbox-0.61.0-000000000000")], id="of another worker"),
-        pytest.param([in_container(agent="qwen")], id="another CLI"),
-        pytest.param([in_container(), in_container(50)], id="two of the same name"),
-    ],
-)
-def test_process_that_is_not_certainly_the_one_in_the_container_is_none(others: list[e.Event]) -> None:
-    found = seen(asked(ON), client(), *others)
-    assert (found.sandbox.got, found.sandbox.evidence) == (Got(), ())
-    assert (found.sandbox.verdict, found.sandbox.applied) == ("unverified", "a container, by podman")
-    assert found.sandbox.unread == ("what runs in the container that podman started",)
-
-
 @pytest.mark.parametrize(("agent", "env"), [("gemini", {"GEMINI_CLI": "1"}), ("opencode", {})])
 def test_container_of_a_command_is_none_of_the_worker(agent: str, env: dict[str, str]) -> None:
-    found = seen(asked(OFF), client(env), in_container(agent=agent), agent=agent)
+    argv = ("podman", "run", "-i", "--rm", "image")
+    client = process(12, 11, started=86.0, name="podman", argv=argv, env=env)
+    found = seen(asked(OFF), client, agent=agent)
     assert (found.sandbox.verdict, found.sandbox.applied, found.sandbox.unread) == ("match", None, ())

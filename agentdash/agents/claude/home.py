@@ -27,23 +27,11 @@ LINE_MARKS: Final = LineMarks(turn=(b'"permissionMode":"',))
 """The prompts of a transcript, which state the permission mode (2.1)."""
 _MAX_METADATA_BYTES: Final = 1 << 16
 """Size above which the metadata of a sub-agent is malformed; those of 2.1.330 have 300 bytes."""
-MAX_FILE_BYTES: Final = 1 << 20
-"""Size above which settings and roles are not read."""
-_MAX_LISTED: Final = 100
-"""Files of one directory that are read."""
 _TAIL_BYTES: Final = (1 << 12, 1 << 17)
 """Of the end of a transcript, in which its last record with a time is looked for: as a rule one of the last
 three lines; of some a picture."""
 _MAX_DEPTH: Final = 3
 """Levels of directories below `projects`: the project, the session, `subagents`."""
-
-
-def listed(directory: Path, pattern: str) -> list[Path]:
-    """Return the first files of a directory by name; none where it cannot be read."""
-    try:
-        return sorted(directory.glob(pattern))[:_MAX_LISTED]
-    except OSError:
-        return []
 
 
 class _Metadata(msgspec.Struct, rename="camel"):

@@ -11,13 +11,14 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
+from agentdash.agents.adapter import RequestReader
 from agentdash.agents.claude.transcript.records import LAST_VERSION
 from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated, options, typed
 from agentdash.files import read_bytes
@@ -29,8 +30,9 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 from agentdash.model.versions import stand_in
 
+_MAX_FILE_BYTES: Final = 1 << 20
 _MAX_LISTED: Final = 100
-"""Entries of one list in a file."""
+"""Entries of one list in a file, and files of one directory."""
 _CLOCK_TOLERANCE_S: Final = 1.0
 """A file that was written so shortly after a process began was read by it, too."""
 _MANAGED: Final = (
@@ -44,11 +46,15 @@ _SKIP_PERMISSIONS: Final = "--dangerously-skip-permissions"
 _BYPASS: Final = "bypassPermissions"
 
 
+class _Writable(msgspec.Struct, rename="camel"):
+    allow_write: list[str] = []
+
+
 class _Sandbox(msgspec.Struct, rename="camel"):
     enabled: bool | None = None
     enabled_platforms: list[str] | None = None
     excluded_commands: list[str] = []
-    filesystem: Any = None
+    filesystem: _Writable = msgspec.field(default_factory=_Writable)
 
 
 class _Permissions(msgspec.Struct, rename="camel"):
@@ -56,7 +62,7 @@ class _Permissions(msgspec.Struct, rename="camel"):
 
 
 class _Settings(msgspec.Struct):
-    sandbox: _Sandbox | None = None
+    sandbox: _Sandbox = msgspec.field(default_factory=_Sandbox)
     permissions: _Permissions = msgspec.field(default_factory=_Permissions)
 
 
@@ -97,58 +103,55 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     )
 
 
-class ClaudeRequests:
+class ClaudeRequests(RequestReader):
     """What a `claude` process was asked for."""
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
         """Return what the arguments and settings of a process ask for; None where they cannot be read."""
-        home = config_directory(process)
+        home = _config_directory(process)
         cwd = thread.cwd if thread is not None and thread.cwd else process.cwd
         if home is None or not cwd:
             return None
         found = read_request(parse_arguments(process.argv), home, cwd, root)
         if (process.env or {}).get(_SCRUB, "").lower() in ("1", "true", "yes", "on"):
             found = _scrubbed(found)
-        version = thread.version if thread is not None else None
-        found = msgspec.structs.replace(found, rules_of=stand_in(version, LAST_VERSION))
+        found = replace(
+            found, rules_of=stand_in(thread.version if thread is not None else None, LAST_VERSION)
+        )
         # it may write its settings itself as it starts (2.1.197), before the session begins
         begun = (thread.created_at or 0.0) if thread is not None else 0.0
-        return _since(found, process.key.started, at, read_until=begun)
+        since = process.key.started
+        return dated(found, since, at, max(since, begun) + _CLOCK_TOLERANCE_S)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
         """Return the permission mode that the role of a sub-agent asks for, or None."""
-        home = config_directory(process)
-        if home is None or not thread.cwd or thread.created_at is None or thread.file is None:
-            return None
-        found = read_role(Path(thread.file.path), home, thread.cwd, root)
-        return _since(found, thread.created_at, at) if found else None
+        home = _config_directory(process)
+        return _begun(_read_role(thread, home, root), thread, at) if home is not None else None
 
     def read_past(self, thread: Thread, at: float) -> Requested | None:
-        """Return what the settings beside the transcript of a thread ask for."""
-        return request_of_transcript(Path(thread.file.path), thread, at) if thread.file else None
+        """Return what the settings beside the transcript of a thread ask for: a file that was written after
+        it began is the setting as of now."""
+        if thread.file is None or not thread.cwd or thread.created_at is None:
+            return None
+        parents = Path(thread.file.path).absolute().parents
+        projects = next((parent for parent in parents if parent.name == "projects"), None)
+        if projects is None:
+            return None
+        home, root = str(projects.parent), Path("/")
+        if thread.parent is not None:
+            return _begun(_read_role(thread, home, root), thread, at)
+        found = read_request(Arguments(), home, thread.cwd, root)
+        rules_of = stand_in(thread.version, LAST_VERSION)
+        return _begun(replace(found, are_arguments_known=False, rules_of=rules_of), thread, at)
 
 
-def request_of_transcript(path: Path, thread: Thread, at: float) -> Requested | None:
-    """Return what the settings beside a transcript ask for, of a process that is not known any more.
-
-    Args:
-        path: the transcript.
-        at: now (unix seconds): a file that was written after the thread began is the setting as of now.
-    """
-    projects = next((parent for parent in path.absolute().parents if parent.name == "projects"), None)
-    if projects is None or thread.cwd is None or thread.created_at is None:
-        return None
-    home, root = ClaudeHome(projects.parent), Path("/")
-    if thread.parent is not None:
-        role = read_role(path, str(home.root), thread.cwd, root)
-        return _since(role, thread.created_at, at) if role else None
-    found = read_request(Arguments(), str(home.root), thread.cwd, root)
-    stands_in = stand_in(thread.version, LAST_VERSION)
-    found = msgspec.structs.replace(found, are_arguments_known=False, rules_of=stands_in)
-    return _since(found, thread.created_at, at)
+def _begun(found: Requested | None, thread: Thread, at: float) -> Requested | None:
+    """Return a request with its times, of a thread that has begun with it."""
+    since = thread.created_at or 0.0
+    return dated(found, since, at, since + _CLOCK_TOLERANCE_S) if found is not None else None
 
 
-def config_directory(process: Process) -> str | None:
+def _config_directory(process: Process) -> str | None:
     """Return the configuration directory of a process; None where its environment cannot be read."""
     if process.env is None:
         return None
@@ -190,16 +193,12 @@ def requested(arguments: Arguments, files: Sequence[_File], *, home: str, cwd: s
         words = f'"allowWrite": {msgspec.json.encode([path for path, _ in roots]).decode()}'
         origin = roots[0][1].origin(RequestField.WRITABLE_ROOTS, words, "sandbox", "allowWrite")
         origins = (*origins, origin)
+    excluded = (command for file in files for command in file.settings.sandbox.excluded_commands)
     return Requested(
-        policy=msgspec.structs.replace(policy, approval=mode),
+        policy=replace(policy, approval=mode),
         origins=origins,
         files_written=max((file.modified for file in files), default=None),
-        excluded=tuple(
-            clean_line(command)
-            for file in files
-            if file.settings.sandbox is not None
-            for command in file.settings.sandbox.excluded_commands[:_MAX_LISTED]
-        ),
+        excluded=tuple(map(clean_line, islice(excluded, _MAX_LISTED))),
         is_fixed=arguments.is_printing,
     )
 
@@ -207,15 +206,15 @@ def requested(arguments: Arguments, files: Sequence[_File], *, home: str, cwd: s
 def _scrubbed(found: Requested) -> Requested:
     """Return a request in an environment that turns the sandbox on: which one is not known, if the settings
     ask for none."""
-    if found.policy.filesystem is not Filesystem.UNRESTRICTED:
+    asked = found.origin(RequestField.FILESYSTEM)
+    if found.policy.filesystem is not Filesystem.UNRESTRICTED or asked is None:
         return found
     words = f"{_SCRUB} puts commands into a sandbox"
-    origins = [origin for origin in found.origins if origin.field is not RequestField.FILESYSTEM]
-    over = [o.text for o in found.origins if o not in origins and o.layer is not RequestLayer.DEFAULT]
-    words = f"{words}, over {over[0]}" if over else words
+    if asked.layer is not RequestLayer.DEFAULT:
+        words = f"{words}, over {asked.text}"
     origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.ENVIRONMENT, text=words)
-    policy = Policy(approval=found.policy.approval)
-    return msgspec.structs.replace(found, policy=policy, origins=(*origins, origin))
+    origins = (*(each for each in found.origins if each is not asked), origin)
+    return replace(found, policy=Policy(approval=found.policy.approval), origins=origins)
 
 
 # ---------------------------------------------------------------- files
@@ -238,8 +237,17 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[_F
             path = posixpath.join(cwd, arguments.settings)
             yield from SETTINGS.read(RequestLayer.ARGV, path, root, required=True)
     yield from SETTINGS.read(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.json", root)
-    for each in listed(root / f"{_MANAGED}/managed-settings.d".lstrip("/"), "*.json"):
-        yield from SETTINGS.read(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.d/{each.name}", root)
+    for path in _listed(f"{_MANAGED}/managed-settings.d", "*.json", root):
+        yield from SETTINGS.read(RequestLayer.MANAGED, path, root)
+
+
+def _listed(folder: str, pattern: str, root: Path) -> list[str]:
+    """Return the first files of a directory by name; none where it cannot be read."""
+    try:
+        names = sorted(path.name for path in (root / folder.lstrip("/")).glob(pattern))
+    except OSError:
+        return []
+    return [posixpath.join(folder, name) for name in names[:_MAX_LISTED]]
 
 
 # ---------------------------------------------------------------- values
@@ -248,7 +256,7 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[_F
 def _enabled(files: Sequence[_File]) -> tuple[bool, RequestOrigin]:
     for file in reversed(files):
         sandbox = file.settings.sandbox
-        if sandbox is None or sandbox.enabled is None:
+        if sandbox.enabled is None:
             continue
         platforms = sandbox.enabled_platforms
         words = f'"sandbox": {{"enabled": {str(sandbox.enabled).lower()}}}'
@@ -272,11 +280,8 @@ def _mode(arguments: Arguments, files: Sequence[_File]) -> tuple[str | None, tup
 def _write_roots(files: Iterable[_File]) -> Iterator[tuple[str, _File]]:
     """Yield the entries of `sandbox.filesystem.allowWrite` of all files: lists are joined."""
     for file in files:
-        filesystem = file.settings.sandbox.filesystem if file.settings.sandbox else None
-        allowed = filesystem.get("allowWrite") if isinstance(filesystem, dict) else None
-        for path in allowed[:_MAX_LISTED] if isinstance(allowed, list) else ():
-            if isinstance(path, str):
-                yield clean_line(path), file
+        for path in file.settings.sandbox.filesystem.allow_write[:_MAX_LISTED]:
+            yield clean_line(path), file
 
 
 def _expanded(path: str, cwd: str, home: str) -> str:
@@ -287,52 +292,47 @@ def _expanded(path: str, cwd: str, home: str) -> str:
     return posixpath.normpath(posixpath.join(cwd, path))
 
 
-def _since(found: Requested, since: float, at: float, read_until: float = 0.0) -> Requested:
-    return dated(found, since, at, max(since, read_until) + _CLOCK_TOLERANCE_S)
-
-
-_FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)
+# ---------------------------------------------------------------- roles of sub-agents
 
 
 class _Meta(msgspec.Struct, rename="camel"):
+    """`agent-ID.meta.json`, beside the transcript of a sub-agent."""
+
     agent_type: str | None = None
 
 
 _meta: Final = JsonDecoder(_Meta)
+_FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)
 
 
-def read_role(transcript: Path, home: str, cwd: str, root: Path) -> Requested | None:
+def _read_role(thread: Thread, home: str, root: Path) -> Requested | None:
     """Return the permission mode in the file of a sub-agent's role: of the project, or else of the user."""
+    if thread.file is None or thread.created_at is None or not thread.cwd:
+        return None
     try:
-        content = read_bytes(transcript.with_suffix(".meta.json"), MAX_FILE_BYTES)
-        wanted = _meta.decode(content).agent_type
+        meta = Path(thread.file.path).with_suffix(".meta.json")
+        wanted = _meta.decode(read_bytes(meta, _MAX_FILE_BYTES)).agent_type
     except (OSError, ValueError, msgspec.DecodeError, RecursionError):
         return None
-    directories = (posixpath.join(cwd, ".claude/agents"), posixpath.join(home, "agents"))
-    for directory in directories if wanted else ():
-        for place in listed(root / directory.lstrip("/"), "*.md"):
-            try:
-                modified = place.stat().st_mtime
-                text = read_bytes(place, MAX_FILE_BYTES).decode("utf-8", "replace")
-            except (OSError, ValueError):
-                continue
-            name, mode, line = parse_role(text)
-            if name == wanted:
-                file = clean_line(posixpath.join(directory, place.name))
-                found = role_request(mode, file, line) if mode else None
-                return msgspec.structs.replace(found, files_written=modified) if found else None
+    folders = (posixpath.join(thread.cwd, ".claude/agents"), posixpath.join(home, "agents"))
+    for path in (path for folder in folders for path in _listed(folder, "*.md", root)):
+        try:
+            place = root / path.lstrip("/")
+            modified = place.stat().st_mtime
+            text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            continue
+        name, mode, line = parse_role(text)
+        if name == wanted:
+            found = role_request(mode, clean_line(path), line) if mode else None
+            return replace(found, files_written=modified) if found else None
     return None
 
 
 def role_request(mode: str, file: str, line: int) -> Requested:
     """Return what a role asks for that sets a permission mode."""
-    origin = RequestOrigin(
-        field=RequestField.APPROVAL,
-        layer=RequestLayer.ROLE,
-        text=f"permissionMode: {mode}",
-        file=file,
-        line=line,
-    )
+    text = f"permissionMode: {mode}"
+    origin = RequestOrigin(RequestField.APPROVAL, RequestLayer.ROLE, text, file, line)
     return Requested(policy=Policy(approval=mode), origins=(origin,))
 
 

@@ -15,7 +15,6 @@ _KEPT_NAMES: Final = frozenset(
     (
         *("PWD", "HOME", *DEFAULTS),  # directories that place the state paths of a worker
         *("TMUX", "TMUX_PANE", "TMUX_TMPDIR"),
-        *("SSH_CONNECTION", "SSH_TTY"),  # addresses, ports and a terminal
         *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE", "CODEX_CI"),
         *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION", "CODEX_SQLITE_HOME"),
         *("CODEX_NETWORK_PROXY_ACTIVE", "CODEX_NETWORK_ALLOW_LOCAL_BINDING"),

@@ -41,8 +41,6 @@ _READING: Final[dict[AwaitedInput, tuple[str, ...]]] = {
 }
 """Ends of the kernel functions in which a thread waits for what it reads (`/proc/PID/task/TID/wchan`)."""
 _DELETED: Final = " (deleted)"
-_PTS_MAJOR: Final = 136
-"""Device number of the terminals below `/dev/pts` (`Documentation/admin-guide/devices.txt`)."""
 _MAX_SOCKET_LIST_BYTES: Final = 1 << 22
 """A machine with 40,000 sockets has as much."""
 _MAX_MOUNTINFO_BYTES: Final = 1 << 20
@@ -154,16 +152,6 @@ def _is_removed(link: str) -> bool:
         return True
 
 
-def terminal(pid: int) -> str | None:
-    """Return the controlling terminal, `/dev/pts/3`; an empty text if it is not below `/dev/pts`, None if the
-    process has ended."""
-    try:
-        device = int(procfs.stat(pid).fields[4])
-    except OSError:
-        return None
-    return f"/dev/pts/{os.minor(device)}" if os.major(device) == _PTS_MAJOR else ""
-
-
 def open_files(pid: int) -> list[str]:
     """Return the paths of files that are open for writing, also of replaced or deleted ones, without sockets
     and pipes."""
@@ -249,11 +237,6 @@ def own_mounts() -> tuple[Mount, ...]:
     return parse_mounts(_mountinfo(os.getpid()))
 
 
-def has_idmapped_mounts(pid: int) -> bool:
-    """Return whether a mount of a process shows files with other owners than they have (Linux 5.12)."""
-    return any(b",idmapped" in line.partition(b" - ")[0] for line in _mountinfo(pid).splitlines())
-
-
 def _mountinfo(pid: int) -> bytes:
     return _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
 
@@ -326,13 +309,6 @@ def status(pid: int) -> dict[bytes, bytes]:
         return procfs.status(pid)
     except OSError:
         return {}
-
-
-def id_map(pid: int, kind: str) -> tuple[range, ...]:
-    """Return the user (`uid`) or group (`gid`) ids, as agentdash numbers them, that a process's user
-    namespace maps."""
-    lines = (line.split() for line in _read(f"/proc/{pid}/{kind}_map").splitlines())
-    return tuple(range(int(first), int(first) + int(count)) for _, first, count in lines)
 
 
 def _parse_mount(line: bytes) -> Mount | None:

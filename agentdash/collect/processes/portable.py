@@ -9,27 +9,22 @@ from typing import TypeVar
 import psutil
 
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.collect.processes.linux import Stat
-from agentdash.macos import sandboxed
-from agentdash.model.process import AwaitedInput, Kernel
-from agentdash.model.state_paths import Mount
 
+# without /proc these find nothing
+from agentdash.collect.processes.linux import Stat, awaited_input, io, mounts, ns_pid
+from agentdash.macos import sandboxed
+from agentdash.model.process import Kernel
+
+__all__ = ["awaited_input", "boot_time", "io", "mounts", "ns_pid", "pids"]
 _T = TypeVar("_T")
 
-
-def pids() -> list[int]:
-    """Return the pids of all processes."""
-    return psutil.pids()
+pids = psutil.pids
+boot_time = psutil.boot_time
 
 
 def problem() -> str | None:
     """Return why the processes of this machine cannot be read, or None if they can."""
     return None
-
-
-def boot_time() -> float:
-    """Return when this machine was started (unix seconds)."""
-    return psutil.boot_time()
 
 
 def stat(pid: int) -> Stat | None:
@@ -69,27 +64,9 @@ def cwd(pid: int) -> str | None:
     return _query(pid, lambda p: p.cwd()) or None
 
 
-def terminal(pid: int) -> str | None:
-    """Return None: psutil lists the terminals at its first call only."""
-    del pid
-    return None
-
-
 def open_files(pid: int) -> list[str]:
     """Return the paths of open files, also of those that are only read."""
     return [file.path for file in _query(pid, lambda p: p.open_files()) or []]
-
-
-def awaited_input(pid: int) -> AwaitedInput | None:
-    """Return None: not available here."""
-    del pid
-    return None
-
-
-def io(pid: int) -> int:
-    """Return 0: not available here."""
-    del pid
-    return 0
 
 
 def kernel(pid: int) -> Kernel | None:
@@ -97,17 +74,6 @@ def kernel(pid: int) -> Kernel | None:
     process."""
     state = sandboxed(pid)
     return None if state is None else Kernel(sandboxed=state)
-
-
-def mounts(pid: int) -> tuple[Mount, ...] | None:
-    """Return None: there are no mount namespaces."""
-    del pid
-    return None
-
-
-def ns_pid(pid: int) -> int:
-    """Return the pid: there are no pid namespaces."""
-    return pid
 
 
 def _query(pid: int, query: Callable[[psutil.Process], _T]) -> _T | None:

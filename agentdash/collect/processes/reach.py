@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentdash.collect.git import working_directories
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import PathRights
-from agentdash.collect.scheduler import look_repeatedly
-from agentdash.model.events import Event, ReachSeen
-from agentdash.model.fleet import Fleet
-from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.model.reach import Action, Certainty, Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.process import Kernel
+from agentdash.model.reach import STRENGTH, Action, Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.state_paths import Mount
 
-# ruff: noqa: PTH116 - paths are strings here, as processes see them
+# ruff: noqa: PTH111, PTH116, PTH207 - paths are strings here, as processes see them
 
 
 _SECCOMP_FILTER: Final = 2
@@ -55,17 +49,16 @@ def _reached(
     place = _identities(target.path)
     for path in dict.fromkeys((target.path, *linux.aliases(target.path, own, rights.mounts or ()))):
         right = rights.may(target.action, path)
-        if right.granted is False:
-            results.append(Reached(target, "cannot", right.how))
-        elif right.granted is None:
+        if right.granted is None:
             results.append(Reached(target, "unknown", right.how))
+        elif not right.granted:
+            results.append(Reached(target, "cannot", right.how))
         elif _is_part(pid, right.at, place):
             how = right.how if path == target.path else f"{right.how} as {clean_line(path)}".strip()
             results.append(Reached(target, "may" if limited else "can", how))
         else:
             results.append(Reached(target, "cannot", "it has a copy of its own there"))
-    order: tuple[Certainty, ...] = ("can", "may", "unknown", "cannot")
-    return min(results, key=lambda each: order.index(each.certainty))
+    return min(results, key=lambda each: STRENGTH.index(each.certainty))
 
 
 def _is_part(pid: int, path: str, place: frozenset[tuple[int, int]]) -> bool:
@@ -116,42 +109,34 @@ def _network(pid: int, kernel: Kernel, *, limited: bool) -> Reached:
 # sandbox, files that others run or trust, keys and tokens
 
 
-# ruff: noqa: PTH111, PTH207 - paths are strings here, as processes see them
-
-
 _MAX_SOCKETS: Final = 20
 """Of one pattern: users have a few tmux servers and ssh agents."""
-_RUNTIME: Final = "$XDG_RUNTIME_DIR"
-
+_TMUX: Final = "tmux: runs anything in your session"
 _SOCKETS: Final = (
     (ReachKind.ESCAPE, "/run/docker.sock", "Docker: root on this machine"),
-    (ReachKind.ESCAPE, "/var/run/docker.sock", "Docker: root on this machine"),
-    (ReachKind.ESCAPE, f"{_RUNTIME}/docker.sock", "rootless Docker: runs anything as you"),
+    (ReachKind.ESCAPE, "$XDG_RUNTIME_DIR/docker.sock", "rootless Docker: runs anything as you"),
     (ReachKind.ESCAPE, "~/.docker/run/docker.sock", "Docker Desktop"),
     (ReachKind.ESCAPE, "/run/podman/podman.sock", "Podman: root on this machine"),
-    (ReachKind.ESCAPE, f"{_RUNTIME}/podman/podman.sock", "Podman: runs anything as you"),
+    (ReachKind.ESCAPE, "$XDG_RUNTIME_DIR/podman/podman.sock", "Podman: runs anything as you"),
     (ReachKind.ESCAPE, "/run/containerd/containerd.sock", "containerd: root on this machine"),
     (ReachKind.ESCAPE, "/run/crio/crio.sock", "CRI-O: root on this machine"),
-    (ReachKind.ESCAPE, f"{_RUNTIME}/bus", "session bus: systemd runs anything as you"),
-    (ReachKind.ESCAPE, "$TMUX_TMPDIR/tmux-$UID/*", "tmux: runs anything in your session"),
-    (ReachKind.ESCAPE, "/tmp/tmux-$UID/*", "tmux: runs anything in your session"),  # noqa: S108
+    (ReachKind.ESCAPE, "$XDG_RUNTIME_DIR/bus", "session bus: systemd runs anything as you"),
+    (ReachKind.ESCAPE, "$TMUX_TMPDIR/tmux-$UID/*", _TMUX),
+    (ReachKind.ESCAPE, "/tmp/tmux-$UID/*", _TMUX),  # noqa: S108
     (ReachKind.ESCAPE, "/run/screen/S-$USER/*", "screen: runs anything in your session"),
     (ReachKind.CREDENTIALS, "$SSH_AUTH_SOCK", "ssh agent: signs with your keys"),
     (ReachKind.CREDENTIALS, "/tmp/ssh-*/agent.*", "ssh agent: signs with your keys"),  # noqa: S108
     (ReachKind.CREDENTIALS, "~/.ssh/agent/*", "ssh agent: signs with your keys"),
-    (ReachKind.CREDENTIALS, f"{_RUNTIME}/keyring/ssh", "key ring: signs with your keys"),
-    (ReachKind.CREDENTIALS, f"{_RUNTIME}/gnupg/S.gpg-agent", "GnuPG agent: signs with your keys"),
+    (ReachKind.CREDENTIALS, "$XDG_RUNTIME_DIR/keyring/ssh", "key ring: signs with your keys"),
+    (ReachKind.CREDENTIALS, "$XDG_RUNTIME_DIR/gnupg/S.gpg-agent", "GnuPG agent: signs with your keys"),
     (ReachKind.CREDENTIALS, "~/.gnupg/S.gpg-agent", "GnuPG agent: signs with your keys"),
 )
+_SHELL: Final = "each new shell runs it"
 _TAKEOVERS: Final = (
     ("~/.ssh/authorized_keys", "logins as you"),
     ("~/.ssh/config", "what ssh runs"),
-    ("~/.bashrc", "each new shell runs it"),
-    ("~/.bash_profile", "each login runs it"),
-    ("~/.profile", "each login runs it"),
-    ("~/.zshrc", "each new shell runs it"),
-    ("~/.zshenv", "each new shell runs it"),
-    ("~/.config/fish/config.fish", "each new shell runs it"),
+    *((f"~/{name}", _SHELL) for name in (".bashrc", ".zshrc", ".zshenv", ".config/fish/config.fish")),
+    *((f"~/{name}", "each login runs it") for name in (".bash_profile", ".profile")),
     ("~/.gitconfig", "what git runs"),
     ("~/.config/git/config", "what git runs"),
     ("~/.local/bin", "programs on your PATH"),
@@ -202,10 +187,23 @@ def reach_targets(environ: Mapping[str, str] = os.environ) -> list[ReachTarget]:
         **environ,
         "UID": str(os.getuid()),
     }
-    found = [*_sockets(names), *_secrets(names)]
-    for path, what in _TAKEOVERS:
-        found += [_target(ReachKind.TAKEOVER, each, what, "write") for each in _filled(path, names)]
-    return list({(target.path, target.action): target for target in found}.values())
+    found = []
+    bound = linux.bound_sockets()
+    for kind, pattern, what in _SOCKETS:
+        paths = _existing(pattern, names)
+        if "*" in pattern and bound is not None:  # others were left behind by their servers
+            paths = [path for path in paths if path in bound]
+        real = (os.path.realpath(path) for path in paths[:_MAX_SOCKETS])
+        found += [_target(kind, path, what, "connect") for path in real]
+    for pattern, what in _SECRETS:
+        paths = [path for path in _existing(pattern, names) if not path.endswith(".pub")]
+        found += [
+            _target(ReachKind.SECRET, path, what, action) for path in paths for action in ("read", "write")
+        ]
+    for pattern, what in _TAKEOVERS:
+        if (path := _filled(pattern, names)) is not None:
+            found.append(_target(ReachKind.TAKEOVER, path, what, "write"))
+    return _each_once(found)
 
 
 def with_fleet(
@@ -220,7 +218,7 @@ def with_fleet(
         trees: directories of workers, and their names.
     """
     sockets = (
-        _target(ReachKind.ESCAPE, server, "tmux: runs anything in your session", "connect")
+        _target(ReachKind.ESCAPE, server, _TMUX, "connect")
         for server in sorted(servers)
         if server.startswith("/")
     )
@@ -229,104 +227,26 @@ def with_fleet(
         for path, name in trees.items()
         if not f"{own}/".startswith(f"{path}/") and not f"{path}/".startswith(f"{own}/")
     )
-    found = (*targets, *sockets, *others)
-    return list({(target.path, target.action): target for target in found}.values())
+    return _each_once([*targets, *sockets, *others])
 
 
-def _sockets(names: Mapping[str, str]) -> Iterator[ReachTarget]:
-    bound = linux.bound_sockets()
-    for kind, pattern, what in _SOCKETS:
-        for path in _existing(pattern, names, bound if "*" in pattern else None):
-            yield _target(kind, os.path.realpath(path), what, "connect")
+def _each_once(targets: list[ReachTarget]) -> list[ReachTarget]:
+    return list({(target.path, target.action): target for target in targets}.values())
 
 
-def _secrets(names: Mapping[str, str]) -> Iterator[ReachTarget]:
-    for pattern, what in _SECRETS:
-        for path in _existing(pattern, names):
-            if path.endswith(".pub"):
-                continue
-            yield _target(ReachKind.SECRET, path, what, "read")
-            yield _target(ReachKind.SECRET, path, what, "write")
+def _existing(pattern: str, names: Mapping[str, str]) -> list[str]:
+    """Return the paths that a pattern matches; those that this user may not list are left out."""
+    filled = _filled(pattern, names)
+    return sorted(glob.glob(filled)) if filled else []
 
 
-def _existing(pattern: str, names: Mapping[str, str], among: frozenset[str] | None = None) -> list[str]:
-    """Return the paths that a pattern matches; those that this user may not list are left out.
-
-    Args:
-        pattern: with variables.
-        names: their values.
-        among: paths of sockets that a server has bound: others were left behind.
-    """
-    paths = (path for filled in _filled(pattern, names) for path in sorted(glob.glob(filled)))
-    return [path for path in paths if among is None or path in among][:_MAX_SOCKETS]
-
-
-def _filled(pattern: str, names: Mapping[str, str]) -> list[str]:
-    """Return the pattern with variables and `~` replaced; nothing where a variable is not set."""
+def _filled(pattern: str, names: Mapping[str, str]) -> str | None:
+    """Return the pattern with variables and `~` replaced, or None if one is not set."""
     for name, value in names.items():
         pattern = pattern.replace(f"${name}", value) if value and f"${name}" in pattern else pattern
     path = os.path.expanduser(pattern)
-    return [path] if path.startswith("/") and "$" not in path else []
+    return path if path.startswith("/") and "$" not in path else None
 
 
 def _target(kind: ReachKind, path: str, what: str, action: Action) -> ReachTarget:
     return ReachTarget(kind=kind, path=clean_line(path), what=what, action=action)
-
-
-_COST_FACTOR: Final = 100
-"""At most 1 % of a core."""
-_MAX_PROCESSES: Final = 4
-"""Newest processes of one worker that are looked at; `agentdash reach` looks at more."""
-
-
-class ReachSource:
-    """Emits what workers could reach, while it streams: single looks have no need of it. Linux only."""
-
-    name = "reach"
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._known: dict[str, Reach] = {}
-
-    async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return nothing."""
-        del fleet
-        return ()
-
-    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what changes."""
-        if sys.platform == "linux":
-            await look_repeatedly(self._look, _processes, emit, channel, cost_factor=_COST_FACTOR)
-
-    def _look(self, fleet: Fleet) -> list[Event]:
-        machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})
-        trees = dict(working_directories(fleet))
-        found = {"": reach_of(os.getpid(), with_fleet(machine, (), None, trees))}
-        for worker, cwd, processes in _workers(fleet):
-            targets: list[ReachTarget] = with_fleet(machine, (), cwd, trees)
-            looks = [reach_of(process.pid, targets) for process in processes[-_MAX_PROCESSES:]]
-            several = tuple(look for look in looks if look is not None)
-            found[worker] = union(several).compact() if several else None
-        events: list[Event] = []
-        for worker in self._known.keys() | found.keys():
-            reach = found.get(worker)
-            if reach != self._known.get(worker):
-                events.append(ReachSeen(at=self._clock.now(), worker=worker, reach=reach))
-        self._known = {worker: reach for worker, reach in found.items() if reach is not None}
-        return events
-
-
-def _workers(fleet: Fleet) -> Iterator[tuple[str, str | None, tuple[Process, ...]]]:
-    """Yield workers with live processes: thread id or pane, directory, processes."""
-    for thread, processes in fleet.links.commands.items():
-        known = fleet.threads.get(thread)
-        yield thread, known.cwd if known else None, processes
-    linked = {link.key for link in fleet.links.panes.values()}
-    for key, occupant in fleet.occupants.items():
-        process = fleet.processes.get(occupant.key)
-        if key not in linked and process is not None:
-            yield str(key), process.cwd, (process, *fleet.links.below.get(key, ()))
-
-
-def _processes(fleet: Fleet) -> set[ProcessKey]:
-    return {process.key for _, _, several in _workers(fleet) for process in several}

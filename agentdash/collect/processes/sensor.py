@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -19,7 +18,7 @@ from agentdash.agents.codex.home import CodexHome, locks
 from agentdash.agents.identify import Identity, identify
 from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
-from agentdash.agents.state_paths import installed, paths_of
+from agentdash.agents.state_paths import paths_of
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.path_rights import PathRights
@@ -200,7 +199,7 @@ class ProcessSensor:
             if (pid := pending.pop()) not in followed:
                 followed.add(pid)
                 pending += children.get(pid, ())
-        followed |= self._pane_pids(children) | self._ssh_pids()
+        followed |= self._pane_pids(children)
         for pid in list(followed):
             ancestor = self._tracked[pid].stat.ppid
             while ancestor in self._tracked and ancestor not in followed:
@@ -210,22 +209,6 @@ class ProcessSensor:
             tracked = self._tracked[pid]
             own_tmux_call = tracked.stat.ppid == os.getpid() and tracked.runs("tmux")
             tracked.followed = tracked.followed or not own_tmux_call
-
-    def _ssh_pids(self) -> set[int]:
-        """Return the clients of ssh below panes, and the tmux clients in ssh sessions."""
-        found: set[int] = set()
-        for pid, tracked in self._tracked.items():
-            is_below_pane = tracked.stat.name == "ssh" and self._panes & self._with_ancestors(pid)
-            if is_below_pane or (tracked.stat.name == "tmux: client" and "SSH_TTY" in (tracked.env or ())):
-                found.add(pid)
-        return found
-
-    def _with_ancestors(self, pid: int) -> set[int]:
-        walked: set[int] = set()
-        while pid in self._tracked and pid not in walked:
-            walked.add(pid)
-            pid = self._tracked[pid].stat.ppid
-        return walked
 
     def _pane_pids(self, children: dict[int, list[int]]) -> set[int]:
         """Return the first processes of panes, and their tmux servers."""
@@ -258,8 +241,7 @@ class ProcessSensor:
         cwd = _clean_path(system.cwd(pid)) or old.cwd
         rollouts = self._rollouts(pid, tracked)
         awaited_input = None if rollouts else self._awaited_input(pid, tracked)
-        connection = old.connection or _connection(pid, tracked)
-        changed |= connection != old.connection or awaited_input != old.awaited_input
+        changed |= awaited_input != old.awaited_input
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
         if not changed:
@@ -274,7 +256,6 @@ class ProcessSensor:
             cwd=cwd,
             rollouts=rollouts,
             awaited_input=awaited_input,
-            connection=connection,
         )
 
     def _read_process(self, pid: int, tracked: TrackedProcess) -> Process:
@@ -298,8 +279,6 @@ class ProcessSensor:
             awaited_input=None if rollouts else self._awaited_input(pid, tracked),
             zombie=stat.zombie,
             cpu=stat.cpu,
-            connection=_connection(pid, tracked),
-            terminal=system.terminal(pid) if "SSH_TTY" in (tracked.env or ()) else None,
         )
 
     def _new_mounts(self, process: Process, fresh: set[int], at: float) -> list[Event]:
@@ -363,19 +342,13 @@ class ProcessSensor:
         kernel = system.kernel(os.getpid()) if is_readable else None
         self._own = kernel or Kernel()
         home = clean_line(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails without a passwd entry
-        return HostSeen(
-            at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home, installed=installed()
-        )
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home)
 
     def _health(self, at: float) -> SourceSeen:
         followed = [tracked.process for tracked in self._tracked.values() if tracked.process is not None]
         hidden = sum(process.env is None and not process.zombie for process in followed)
         detail = f"{len(followed)} followed" + (f", {hidden} not readable" if hidden else "")
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
-
-
-def _connection(pid: int, tracked: TrackedProcess) -> str | None:
-    return ssh_connection(pid) if tracked.stat.name == "ssh" and not tracked.stat.zombie else None
 
 
 def _read_program(pid: int, tracked: TrackedProcess) -> None:
@@ -440,28 +413,6 @@ class TrackedProcess:
         """Whether it is followed for its own sake: a known agent, or marked as a command of one."""
         names = self.env.keys() - _COMMON_VARIABLES if self.env else ()
         return self.agent is not None or any(name.startswith("CODEX_") or name in _MARKS for name in names)
-
-
-# ruff: noqa: PLC0415 - most machines run no such client, and psutil starts slowly
-
-
-def ssh_connection(pid: int) -> str | None:
-    """Return the connection of an ssh client as `SSH_CONNECTION` has it: address and port of the
-    client, of the server, or None if it has none, or shares it with other clients (`ControlMaster`)."""
-    import psutil
-
-    try:
-        connections = psutil.Process(pid).net_connections("all")
-    except (psutil.Error, OSError):
-        return None
-    if any(each.family == socket.AF_UNIX and each.laddr for each in connections):
-        return None  # the socket of a master: a session of another client may be meant
-    found = {
-        f"{each.laddr.ip} {each.laddr.port} {each.raddr.ip} {each.raddr.port}"
-        for each in connections
-        if each.status == psutil.CONN_ESTABLISHED and each.raddr
-    }
-    return clean_line(found.pop()) if len(found) == 1 else None
 
 
 class ProcessSource:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.config import HostSettings
-from agentdash.programs import environment, find_program, is_installed
+from agentdash.programs import is_installed
 
 _DESTINATION: Final = re.compile(
     r"(?:(?P<user>[^@\s:]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::(?P<port>\d{1,5}))?"
@@ -28,11 +26,12 @@ _SSH_OPTIONS: Final = (
 """Beside the user's configuration of ssh."""
 _PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
 """`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
-_HEARTBEAT_S: Final = 5
 _PANE: Final = re.compile(
     r"(?:(?:-L (?P<server>[\w.-]{1,100})|(?P<socket>/[\w./-]{1,200})) )?(?P<id>%\d{1,9})", re.ASCII
 )
 """A pane of a server by its name, or by its socket."""
+_ENGINES: Final = ("docker", "podman")
+"""Programs that run commands in containers by `exec -i NAME`, the preferred one first."""
 
 
 class CarrierError(Exception):
@@ -59,37 +58,11 @@ class Carrier(NamedTuple):
     before: tuple[str, ...]
     after: tuple[str, ...] = ()
     terminal: tuple[str, ...] | None = None
-    """In place of `before`, where the command line needs a terminal; None: it cannot have one."""
+    """In place of `before`, for a command on a terminal; None: it cannot have one."""
 
     def argv(self, arguments: str) -> list[str]:
         """Return what runs the agentdash there with these arguments, quoted for a shell."""
         return [*self.before, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
-
-    def argv_with_heartbeat(self, arguments: str) -> list[str]:
-        """Return the same for long work: an empty line on stderr every few seconds shows that it is alive.
-
-        Once nobody reads them, as ssh was ended here, the work is ended there.
-        """
-        work = f"{self.settings.command} {arguments} 3>&- & work=$!"
-        # nothing that still sleeps afterwards may hold a stream of the connection
-        beat = f"while kill -0 $work; do echo >&3 || kill $work; sleep {_HEARTBEAT_S} 3>&-; done"
-        beats = f"(trap '' PIPE; {beat}) </dev/null >/dev/null 2>&1 &"
-        script = f"exec 3>&2; {work}; {beats} wait $work; code=$?; kill $!; exit $code"
-        return [*self.before, self._line(script), *self.after]
-
-    def shell(self, script: str) -> list[str]:
-        """Return what runs a script there."""
-        return [*self.before, self._line(script), *self.after]
-
-    def in_terminal(self, arguments: str) -> list[str]:
-        """Return what runs the agentdash there with these arguments, on the terminal of this process.
-
-        Raises:
-            CarrierError: the carrier has no terminal.
-        """
-        if self.terminal is None:
-            raise CarrierError(f"{self.name}: its carrier has no terminal: run `agentdash {arguments}` there")
-        return [*self.terminal, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
 
     def attach_command(self, pane: str | None) -> str:
         """Return the shell command that shows a pane there, or a shell if it has none.
@@ -106,22 +79,9 @@ class Carrier(NamedTuple):
         if self.terminal is None:
             return shlex.join([*self.before, "…"])
         if self.settings.kind == "ssh":
-            return self.ssh_command(shlex.join(script), "-t")
+            options = [word for word in self.before[2:] if word not in _SSH_OPTIONS and word != "--"]
+            return shlex.join(["ssh", "-t", *options, *([shlex.join(script)] if script else [])])
         return shlex.join([*self.terminal[:-2], *(script or ["sh"])])
-
-    @property
-    def check_command(self) -> str:
-        """Return the agentdash command that shows what this host lacks."""
-        settings, named = self.settings, [self.name]
-        if settings.command == HostSettings().command:  # else the configuration has it
-            named = ["--container", settings.container] if settings.container else named
-            named = ["--carrier", f"{self.name}={settings.carrier}"] if settings.carrier else named
-        return shlex.join(["agentdash", "remote", "check", *named])
-
-    def ssh_command(self, script: str, *options: str) -> str:
-        """Return the command by which a person would run a script there over ssh."""
-        words = [word for word in self.before[2:] if word not in _SSH_OPTIONS and word != "--"]
-        return shlex.join(["ssh", *options, *words, *([script] if script else [])])
 
     def _line(self, script: str) -> str:
         line = f"{_PATH}; {script}"
@@ -171,12 +131,10 @@ def _by_ssh(name: str, settings: HostSettings, to: Destination, config: Path | N
 
 
 def _in_container(name: str, settings: HostSettings, container: str) -> Carrier:
-    engine, colon, rest = container.partition(":")
-    is_named = bool(colon) and engine in ENGINES
-    rest = rest if is_named else container
-    if not rest or rest.startswith("-"):
+    engine, _, rest = container.rpartition(":")
+    if engine not in ("", *_ENGINES) or not rest or rest.startswith("-"):
         raise CarrierError(f"{container!r} is not a container")
-    engine = engine if is_named else engine_of(rest)
+    engine = engine or next(filter(is_installed, _ENGINES), _ENGINES[0])
     return Carrier(
         name=name,
         settings=settings,
@@ -198,44 +156,3 @@ def _by_template(name: str, settings: HostSettings, template: str) -> Carrier:
     if at is None:
         return Carrier(name=name, settings=settings, before=(*words, "sh", "-c"))
     return Carrier(name=name, settings=settings, before=tuple(words[:at]), after=tuple(words[at + 1 :]))
-
-
-ENGINES: Final = ("docker", "podman")
-"""Programs that run commands in containers by `exec -i NAME`, the preferred one first."""
-_LIMIT_S: Final = 10.0
-"""For one answer of an engine on a busy machine."""
-
-
-@cache
-def engine_of(container: str) -> str:
-    """Return the installed engine that has a container of this name.
-
-    Where none has it: the first that could be asked, so that its message is about the container; a client of
-    docker is often installed without its daemon.
-    """
-    installed = [engine for engine in ENGINES if is_installed(engine)]
-    if len(installed) < 2:
-        return installed[0] if installed else ENGINES[0]
-    known = {engine: _knows(engine, container) for engine in installed}
-    return next(
-        (engine for answer in (True, False) for engine in installed if known[engine] is answer), installed[0]
-    )
-
-
-def _knows(engine: str, container: str) -> bool | None:
-    """Return whether an engine has a container, or None if it does not answer."""
-    question = ("container", "inspect", "--format", "{{.Id}}", "--", container)
-    try:
-        done = subprocess.run(
-            [find_program(engine), *question],
-            env=environment(engine),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode == 0:
-        return True
-    return False if b"no such" in done.stderr.lower() else None

@@ -37,8 +37,6 @@ class ChildProcess:
         self._opened = opened
         self._process = process
         self._transport = transport
-        self.wrote_at = asyncio.get_running_loop().time()
-        """When it started, or wrote to stderr last, on the clock of the loop."""
         self._errors = b""
         self._reading = asyncio.create_task(self._read_errors())
 
@@ -87,11 +85,6 @@ class ChildProcess:
         lines = self._errors.decode("utf-8", "replace").splitlines()
         return next((clean for line in reversed(lines) if (clean := clean_line(line, 200))), "")
 
-    @property
-    def pid(self) -> int:
-        """Return its process id."""
-        return self._process.pid
-
     async def wait(self) -> int:
         """Return its exit code after its output has ended; it is ended if it does not end by itself."""
         await asyncio.wait((self._reading,), timeout=_END_S)
@@ -131,7 +124,6 @@ class ChildProcess:
     async def _read_errors(self) -> None:
         stream = self._process.stderr
         while stream is not None and (data := await stream.read(_READ_BYTES)):
-            self.wrote_at = asyncio.get_running_loop().time()
             self._errors = (self._errors + data)[-_MAX_STDERR_BYTES:]
 
 
@@ -148,16 +140,13 @@ class Done(NamedTuple):
     """The last line of stderr, sanitized."""
 
 
-async def run_there(
-    argv: Sequence[str], *, limit_s: float, max_bytes: int, silence_s: float | None = None
-) -> Done:
+async def run_there(argv: Sequence[str], *, limit_s: float, max_bytes: int) -> Done:
     """Run a command to its end.
 
     Args:
         argv: of a carrier.
         limit_s: longest time.
         max_bytes: of its output.
-        silence_s: longest time without output or messages; None: it may be silent until `limit_s`.
 
     Raises:
         CommandFailedError: it cannot be started, takes longer, or writes more.
@@ -170,7 +159,7 @@ async def run_there(
     size = 0
     try:
         async with asyncio.timeout(limit_s):
-            while data := await _read(process, silence_s):
+            while data := await process.stdout.read(_READ_BYTES):
                 chunks.append(data)
                 size += len(data)
                 if size > max_bytes:
@@ -181,21 +170,3 @@ async def run_there(
     finally:
         await process.stop()
     return Done(code, b"".join(chunks), process.last_error)
-
-
-async def _read(process: ChildProcess, silence_s: float | None) -> bytes:
-    """Return the next output; empty at its end.
-
-    Raises:
-        CommandFailedError: nothing came for so long, also no message.
-    """
-    reading = asyncio.ensure_future(process.stdout.read(_READ_BYTES))
-    try:
-        while True:
-            done, _ = await asyncio.wait((reading,), timeout=silence_s)
-            if done:
-                return reading.result()
-            if silence_s is not None and asyncio.get_running_loop().time() - process.wrote_at >= silence_s:
-                raise CommandFailedError(f"nothing received for {silence_s:g} s")
-    finally:
-        reading.cancel()

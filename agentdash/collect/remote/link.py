@@ -2,46 +2,36 @@
 again when it ends. No link waits for another.
 
 A link is lost when its process ends, when nothing has arrived for `SILENCE_S`, or when what arrives is not
-understood. It is not killed for silence at once: a machine that wakes up goes on over the same connection.
+understood.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from itertools import count
 from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
-from agentdash.collect.remote.documents import (
-    MAX_LINE_BYTES,
-    SchemaError,
-    parse_change,
-)
+from agentdash.collect.remote.documents import MAX_LINE_BYTES, SchemaError, parse_change
 from agentdash.collect.tail.log_file import LineSplitter
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import ChangeReport, TickReport, WorkerReport
+from agentdash.documents.worker import TickReport, WorkerReport
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
-from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 
 HEARTBEAT_S: Final = 4.0
 """Between two lines of a host on which nothing changes."""
 SILENCE_S: Final = 11.0
 """Silence after which a link is lost: two heartbeats and some load."""
-_GIVE_UP_S: Final = 30.0
-"""Silence after which the connection is closed and made again."""
 START_LIMIT_S: Final = 20.0
 """For the first complete news: ssh, and the start of agentdash there."""
 _RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -53,10 +43,6 @@ _MAX_WORKERS: Final = 2_000
 _MAX_BYTES: Final = 32 << 20
 """Lines of workers kept of one host, as they arrived: bounds its memory."""
 _READ_BYTES: Final = 1 << 16
-_CLOCK_SAMPLES: Final = 8
-"""Heartbeats by which the offset of a clock is measured: the least delayed one counts."""
-_LEAST_OFFSET_S: Final = 1.0
-"""Smaller offsets, and changes of one, are not corrected: ages are shown in seconds."""
 ARGUMENTS: Final = f"status --watch --json --no-hosts --heartbeat {HEARTBEAT_S:g}"
 
 
@@ -81,7 +67,7 @@ class Link:
     async def run(self) -> None:
         """Keep the link until cancelled."""
         failures = 0
-        for _ in count():
+        while True:
             began = time.monotonic()
             detail = await self._follow()
             lasted = time.monotonic() - began
@@ -113,32 +99,27 @@ class Link:
     async def _read_lines(self, process: ChildProcess) -> str | None:
         """Read lines until they end, and return None; or why the connection is to be closed."""
         splitter = LineSplitter(MAX_LINE_BYTES)
-        began = last = time.monotonic()
+        began = heard_at = time.monotonic()
         while True:
-            now = time.monotonic()
-            is_complete = self._reader.is_complete
-            if not is_complete and now - began >= START_LIMIT_S:
+            is_complete, now = self._reader.is_complete, time.monotonic()
+            ends = heard_at + SILENCE_S if is_complete else began + START_LIMIT_S
+            if now >= ends and is_complete:
+                return f"nothing received for {SILENCE_S:g} s"
+            if now >= ends:
                 return f"no answer within {START_LIMIT_S:g} s{self._reader.hint()}"
-            if now - last >= SILENCE_S:
-                self._lose(f"nothing received for {SILENCE_S:g} s")
-            if now - last >= _GIVE_UP_S:
-                return f"nothing received for {_GIVE_UP_S:g} s"
-            ends = last + (SILENCE_S if now - last < SILENCE_S else _GIVE_UP_S)
-            if not is_complete:
-                ends = min(ends, began + START_LIMIT_S)
             try:
-                async with asyncio.timeout(max(0.01, ends - now)):
+                async with asyncio.timeout(ends - now):
                     data = await process.stdout.read(_READ_BYTES)
             except TimeoutError:
                 continue
             if not data:
                 return None
             try:
-                is_news = self._reader.add(splitter, data, self._clock.now())
+                is_news = self._reader.add(splitter, data)
             except SchemaError as error:
                 return str(error)
             if is_news:
-                last = time.monotonic()
+                heard_at = time.monotonic()
                 self._news_at = self._clock.now()
                 if self._reader.is_complete:
                     self._show_connected()
@@ -153,7 +134,6 @@ class Link:
             at=before.at if before.state is LinkState.CONNECTED else self._clock.now(),
             detail=reader.detail,
             version=reader.version,
-            clock_offset=reader.clock_offset,
         )
         if link == before and not reader.has_changed:
             return
@@ -188,10 +168,8 @@ class _ChangeReader:
         """Whether workers or sources have changed since this was reset."""
         self.first_invalid: str | None = None
         """The first line that is not a document."""
-        self.clock_offset = 0.0
-        self._rows: dict[str, tuple[WorkerReport, float, Worker]] = {}
-        """The row of each worker, with what it was read from: the document, and the offset of the clock."""
-        self._samples: deque[float] = deque(maxlen=_CLOCK_SAMPLES)
+        self._rows: dict[str, Worker] = {}
+        """Of the workers that have not changed since `rows`."""
         self._sizes: dict[str, int] = {}
         self._bytes = 0
         self._invalid = 0
@@ -208,7 +186,7 @@ class _ChangeReader:
         """Return the first line that is not a document, as the end of a message."""
         return f" (first {self.first_invalid!r})" if self.first_invalid else ""
 
-    def add(self, splitter: LineSplitter, data: bytes, now: float) -> bool:
+    def add(self, splitter: LineSplitter, data: bytes) -> bool:
         """Read the lines that `data` completes; return whether there was a document.
 
         Raises:
@@ -219,19 +197,17 @@ class _ChangeReader:
             if skipped:
                 self._count_invalid(f"a line of more than {MAX_LINE_BYTES >> 20} MB")
             for line in lines:
-                if line and self._add_line(line, now):
+                if line and self._add_line(line):
                     is_news = True
         return is_news
 
     def rows(self, host: str) -> dict[str, Worker]:
         """Return the rows of the workers by their id there, read again only if something has changed."""
-        for each, report in self.workers.items():
-            known = self._rows.get(each)
-            if known is None or known[0] is not report or known[1] != self.clock_offset:
-                self._rows[each] = report, self.clock_offset, read_worker(report, host, self.clock_offset)
-        return {each: self._rows[each][2] for each in self.workers}
+        for each in self.workers.keys() - self._rows.keys():
+            self._rows[each] = read_worker(self.workers[each], host)
+        return {each: self._rows[each] for each in self.workers}
 
-    def _add_line(self, line: bytes, now: float) -> bool:
+    def _add_line(self, line: bytes) -> bool:
         try:
             change = parse_change(line)
         except ValueError:
@@ -239,7 +215,6 @@ class _ChangeReader:
             return False
         match change.change:
             case "alive":
-                self._measure(change, now)
                 self.version = change.version
                 self.is_complete = True
                 for tick in change.ticks:
@@ -270,6 +245,7 @@ class _ChangeReader:
     def _grow(self, tick: TickReport) -> None:
         if (worker := self.workers.get(tick.id)) is not None:
             self.has_changed = True
+            self._rows.pop(tick.id, None)
             self.workers[tick.id] = replace(worker, last_activity=tick.last_activity, tokens=tick.tokens)
 
     def _remove(self, worker: str) -> None:
@@ -282,33 +258,13 @@ class _ChangeReader:
         self._invalid += 1
         self.first_invalid = self.first_invalid or text
 
-    def _measure(self, change: ChangeReport, now: float) -> None:
-        """Measure the offset of the clock there: by the heartbeat that took the least time to arrive."""
-        at = _time(change.at)
-        if at is None:
-            return
-        self._samples.append(now - at)
-        measured = min(self._samples)
-        if abs(measured) < _LEAST_OFFSET_S:
-            measured = 0.0
-        if measured == 0.0 or abs(measured - self.clock_offset) >= _LEAST_OFFSET_S:
-            self.clock_offset = measured
-
-
-def _time(text: str | None) -> float | None:
-    try:
-        return possible_time(datetime.fromisoformat(text or "").timestamp())
-    except (ValueError, OverflowError):
-        return None
-
 
 def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) -> str:
     """Return why the command there has ended."""
-    check = f"see `{carrier.check_command}`"
     if "No such option" in error and ("--heartbeat" in error or "--no-hosts" in error):
         return "the agentdash there is too old for this one: update it there"
     if code == 127 or "not found" in error:
-        return f"no agentdash there ({error or 'exit code 127'}): {check}"
+        return f"no agentdash there ({error or 'exit code 127'}): install it there"
     said = error or (f"it wrote {invalid!r}" if invalid else "no message")
     return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"
 

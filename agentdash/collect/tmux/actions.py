@@ -156,9 +156,6 @@ def _run(server: str, *command: str) -> str:
 
 # tmux ignores what a program in a pane copies by OSC 52 unless `set-clipboard` is `on` (default: `external`).
 # It sets the clipboard of the terminal itself by `load-buffer -w` (3.2), unless the option is `off`.
-_QUESTION: Final = "#{set-clipboard}\t#{client_termfeatures}"
-
-
 def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """Load a text into tmux's newest buffer, and into the clipboard as far as tmux can.
 
@@ -171,27 +168,7 @@ def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
         ask(server_of(server, environ), "load-buffer", "-w", "-", given=text)
     except NoAnswerError as error:
         return f"Not copied: {error}; tmux passes it on only after: tmux set -s set-clipboard on"
-    found = clipboard(environ)
-    return (
-        "Copied to tmux's buffer and the clipboard" if found is None else f"Copied to tmux's buffer; {found}"
-    )
-
-
-def clipboard(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return why what is copied does not reach the clipboard of the terminal, or None if it does, by what
-    tmux knows, or outside tmux."""
-    if (server := own_server(environ)) is None:
-        return None
-    try:
-        answer = ask(server_of(server, environ), "display-message", "-p", _QUESTION)
-    except NoAnswerError as error:
-        return f"whether it reaches the clipboard is not known: {error}"
-    option, _, features = answer.strip("\n").partition("\t")
-    if option == "off":
-        return "not to the clipboard, since set-clipboard is off: tmux set -s set-clipboard external"
-    if "clipboard" not in features.split(","):
-        return "not to the clipboard: tmux knows of none for this terminal (terminal-features)"
-    return None
+    return "Copied to tmux's buffer, and to the clipboard unless set-clipboard is off"
 
 
 _MAX_LINES: Final = 10_000

@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import signal
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -47,7 +48,6 @@ _FIELDS: Final = (
     ),
     *("pane_dead", "pane_dead_status", "pane_dead_signal", "pane_dead_time", "window_activity"),
     *("session_name", "window_index", "window_name", "pane_current_command", "pane_title"),
-    "window_active_clients_list",
 )
 """All of these exist in tmux 3.2a; `pane_dead_signal` and `pane_dead_time` since 3.3, empty before.
 `pane_current_path` is left out: /proc is more reliable."""
@@ -214,12 +214,12 @@ class _ServerView:
         field, end = f"<{mark}>", f"</{mark}>"  # titles and program names may contain anything else
         row_format = field.join(f"#{{{name}}}" for name in _FIELDS) + end
         captures = [line for key in keys for line in _capture_commands(key, mark)]
-        status, text, stderr = await self._tmux(f"list-panes -a -F '{row_format}'", *captures)
-        *lines, captured = text.split(f"{end}\n")
-        if status != 0 and not lines:
+        done = await self._tmux(f"list-panes -a -F '{row_format}'", *captures)
+        *lines, captured = done.stdout.split(f"{end}\n")
+        if done.returncode != 0 and not lines:
             if keys:  # of a server without panes the captures fail
                 return await self._list(())
-            raise NoAnswerError(failure_reason(stderr))
+            raise NoAnswerError(failure_reason(done.stderr))
         rows: dict[str, _Row] = {}
         malformed = 0
         for line in lines:
@@ -241,10 +241,10 @@ class _ServerView:
             drawn |= screens
         return rows, drawn
 
-    async def _tmux(self, *commands: str) -> tuple[int, str, str]:
+    async def _tmux(self, *commands: str) -> subprocess.CompletedProcess[str]:
         if self._proven is None:
             raise NoAnswerError(NO_SERVER)
-        return await run_commands(self._proven, self._timeout, *commands)
+        return await asyncio.to_thread(run_commands, self._proven, self._timeout, commands)
 
 
 def _capture_commands(key: str, mark: str) -> tuple[str, str]:
@@ -291,7 +291,6 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             in_mode=fields["pane_in_mode"] not in ("", "0"),
             cursor_visible=fields["cursor_flag"] == "1",
             server_pid=int(fields["pid"]),
-            clients=tuple(filter(None, clean_line(fields["window_active_clients_list"]).split(","))),
         )
         activity = possible_time(float(fields["window_activity"])) or 0.0
         return _Row(pane=pane, activity=int(activity))

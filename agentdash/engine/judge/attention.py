@@ -36,9 +36,6 @@ class Standing(NamedTuple):
     """Where a worker stands in the list."""
 
     group: Group
-    is_new: bool
-    """Whether it has begun to need the user, or come to rest, since the last look; a child that came to rest
-    concerns its parent."""
     due: float | None = None
     """When it becomes past without any event (unix seconds)."""
 
@@ -47,7 +44,6 @@ def judge_attention(
     assessment: Assessment,
     *,
     is_held: bool,
-    is_child: bool,
     looked_at: float | None,
     acknowledgement: Acknowledgement | None,
     now: float,
@@ -57,7 +53,6 @@ def judge_attention(
     Args:
         assessment: its state, as it is shown.
         is_held: whether a process, a lock or a pane holds it, or may.
-        is_child: whether another worker started it, which waits for its end.
         looked_at: when the user last looked (unix seconds); None: never.
         acknowledgement: the newest one of this worker.
         now: unix seconds.
@@ -67,13 +62,12 @@ def judge_attention(
     due = None
     if not is_held:
         if since <= max(last_look, now - _LONGEST_ABSENCE_S):
-            return Standing(Group.PAST, is_new=False)
+            return Standing(Group.PAST)
         due = since + (_NEVER_LOOKED_S if looked_at is None else _LONGEST_ABSENCE_S)
     group = group_of_state(state)
     if _needs_user(state, assessment.fact):
         group = Group.DONE if _is_acknowledged(assessment, acknowledgement) else Group.NEEDS_YOU
-        return Standing(group, group is Group.NEEDS_YOU and since > last_look, due)
-    return Standing(group, group is Group.DONE and not is_child and since > last_look, due)
+    return Standing(group, due)
 
 
 def _needs_user(state: State, fact: Fact | None) -> bool:

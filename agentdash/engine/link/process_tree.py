@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner
+from agentdash.model.fleet import Fleet, ThreadOwner
 from agentdash.model.observation import Applied
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import TMPDIR, Policy
@@ -290,67 +290,3 @@ def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
         if is_codex(parent):
             return True
     return False
-
-
-# ------------------------------------------------------------
-# Which session of ssh shows a worker, and which pane here shows that session
-# Both ends of a connection name it alike: the ssh client by its socket, the session by `SSH_CONNECTION`
-# (sshd).
-#
-# A worker is in the session whose terminal it has, or whose terminal a tmux client has that shows its pane.
-
-
-class SshSessions:
-    """The ssh sessions of a fleet."""
-
-    def __init__(self, fleet: Fleet, links: FleetLinks) -> None:
-        self._tmux_clients: dict[str, set[str]] = {}
-        """The connections of tmux clients, by their terminal."""
-        for process in fleet.processes.values():
-            if _is_client(process) and (connection := _session(process)):
-                known = process.terminal is not None
-                terminal = process.terminal if known else (process.env or {}).get("SSH_TTY")
-                self._tmux_clients.setdefault(terminal or "", set()).add(connection)
-        self._panes: dict[str, PaneKey | None] = {}
-        """The pane here in which a client runs, by its connection; None: there are several."""
-        for key, processes in links.below.items():
-            for process in processes:
-                connection = process.connection
-                if connection is not None and not process.zombie:
-                    self._panes[connection] = key if self._panes.get(connection, key) == key else None
-
-    def pane(self, connection: str | None) -> PaneKey | None:
-        """Return the pane here that shows a session of another host.
-
-        Args:
-            connection: of the session, as that host names it.
-        """
-        return self._panes.get(connection or "")
-
-    def of_pane(self, pane: Pane) -> str | None:
-        """Return the connection of the only tmux client that shows a pane, and has the keyboard in it."""
-        if not pane.active or len(pane.clients) != 1:
-            return None
-        connections = self._tmux_clients.get(pane.clients[0], set())
-        return next(iter(connections)) if len(connections) == 1 else None
-
-    def of_process(self, process: Process | None) -> str | None:
-        """Return the connection of the session whose terminal a process has; None inside a multiplexer,
-        and of a daemon, which outlives the session that it was started in."""
-        env = (process.env if process else None) or {}
-        if process is None or is_daemon(process) or env.get("TMUX"):
-            return None
-        return _session(process)
-
-
-def _session(process: Process) -> str | None:
-    """Return the connection of the session that a process was started in, and whose terminal it has."""
-    env = process.env or {}
-    terminal = env.get("SSH_TTY")
-    is_shown = bool(terminal) and process.terminal in (None, terminal)
-    return env.get("SSH_CONNECTION") if is_shown else None
-
-
-def _is_client(process: Process) -> bool:
-    """Return whether this is a tmux client; a server has the environment of an earlier one."""
-    return is_multiplexer(process) and process.name.endswith("client")

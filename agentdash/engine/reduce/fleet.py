@@ -115,8 +115,6 @@ def _reduce_event(draft: Fleet, event: e.Event) -> None:
             _set(draft.state_paths, event.key, event.paths or None)
         case e.RepositorySeen(directory=directory, repository=repository):
             _set(draft.repositories, directory, repository)
-        case e.ReachSeen(worker=worker, reach=reach):
-            _set(draft.reaches, worker, reach)
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():

@@ -30,7 +30,7 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.causes import causes
-from agentdash.model.denials import Operation
+from agentdash.model.denials import may_not
 from agentdash.model.events import (
     Event,
     FileSeen,
@@ -310,24 +310,12 @@ def _with_verdict(entry: Entry, worker: Worker) -> Entry:
     )
 
 
-_REFUSED: Final[Mapping[Operation, str]] = {
-    "read": "may not read",
-    "exec": "may not run",
-    "connect": "no network:",
-    "resolve": "no network:",
-    "bind": "may not listen on",
-    "start": "sandbox cannot start:",
-}
-"""Denied operations in few words, before their targets; all others write."""
-
-
 def _reason(worker: Worker) -> str:
     """Return why a session deserves a look: what was denied, how its sandbox differed, or how it ended."""
     denials = sorted(worker.sandbox.denials, key=lambda each: (each.got_past, -each.last))
     if denials:
         denial = denials[0]
-        words = _REFUSED.get(denial.operation, "may not write")
-        words = words if denial.certainty == "certain" else "likely denied:"
+        words = may_not(denial.operation) if denial.certainty == "certain" else "likely denied:"
         return clean_line(f"{words} {denial.target or denial.quote}", _MAX_TITLE_CHARS)
     if worker.mismatch and (found := causes(worker)):
         return found[0].words

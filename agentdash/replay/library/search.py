@@ -12,10 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agentdash.agents.claude.transcript.tools import line_texts as transcript_texts
 from agentdash.agents.codex.home import blocks
 from agentdash.agents.codex.rollout.lineage import line_time
-from agentdash.agents.codex.rollout.texts import line_texts as rollout_texts
+from agentdash.agents.log_texts import line_texts
 from agentdash.agents.session_logs import LogReader, SessionLog, log_of
 from agentdash.model.events import MessageLogged, TurnEnded
 from agentdash.model.limits import MAX_LINE_BYTES
@@ -145,7 +144,7 @@ class TextSearch:
 
     def _hit(self, log: SessionLog, reader: LogReader, line: bytes, number: int) -> Hit | None:
         """Return the hit in a line: the parts of a patch, or of arguments, are one."""
-        matching = ((w, text) for w, text in _texts(log, reader, line, number) if self._terms.matches(text))
+        matching = ((w, text) for w, text in _texts(reader, line, number) if self._terms.matches(text))
         for what, text in matching:
             shown, marks = self._terms.excerpt(text)
             return Hit(log.path, log.thread, number, line_time(line) or reader.at, what, shown, marks)
@@ -168,7 +167,7 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
             partial = (partial + data)[: MAX_LINE_BYTES + 1]
 
 
-def _texts(log: SessionLog, reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:
+def _texts(reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:
     """Yield kind and text of what was said, run and printed in a line, unless it was copied from a parent.
 
     The events of calls shorten what the items of the model's response have whole.
@@ -182,4 +181,4 @@ def _texts(log: SessionLog, reader: LogReader, line: bytes, number: int) -> Iter
             case TurnEnded(error=str(error)):
                 yield "error", error
     if not reader.is_copied(line):
-        yield from transcript_texts(line) if log.agent == "claude" else rollout_texts(line)
+        yield from line_texts(line)

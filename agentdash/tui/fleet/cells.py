@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from rich.cells import cell_len
@@ -15,6 +15,7 @@ from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.columns import Column, Item, Layout
+from agentdash.tui.fleet.differences import difference_line
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
@@ -78,6 +79,14 @@ def row_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
     if not worker.needs_you or cell_len(f"{fact.what} {fact.object}".strip()) <= layout.main_cells:
         return [layout.line(item, look)]
     return _two_lines(item, layout, cells, look)
+
+
+def sandbox_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
+    """Return the lines of a worker in the list of sandbox problems: in a narrow list two."""
+    if cells >= CARDS_BELOW_CELLS:
+        return [layout.line(item, look)]
+    name = (_sign(item[1], look), *_name_cell(item, cells - 2, look))
+    return [name, (Span(" " * (_INDENT - 2)), *difference_line(item[1], cells - _INDENT, look))]
 
 
 def _two_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
@@ -154,6 +163,10 @@ def _name_cell(item: Item, cells: int, look: Look) -> Line:
     text = elide(worker.name, room - cell_len(tag), mark)
     fill = pad(tag, room - cell_len(text))
     return Span(stem, "muted"), Span(text, "strong" if worker.needs_you else ""), Span(fill, "muted")
+
+
+def _difference_cell(item: Item, cells: int, look: Look) -> Line:
+    return difference_line(item[1], cells, look)
 
 
 def _where_cell(item: Item, cells: int, look: Look) -> Line:
@@ -235,28 +248,18 @@ COLUMNS: Final = (
     Column("", lambda *_: 1, _sign_cell),
     Column("WORKER", lambda cells, _: max(16, min(32, cells * 22 // 100)), _name_cell, sorts="name"),
     Column("WHAT", None, _what_cell, sorts="attention"),
-    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell, needs="agents"),
-    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell, needs="places"),
+    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell),
+    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell),
     Column("SANDBOX", _sandbox_width, _sandbox_cell),
     Column("ACTIVITY", _from(_ALL_FROM_CELLS, MINUTES), _activity_cell, sorts="activity"),
     Column(
         "CTX", _from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS), _context_cell, align_right=True, sorts="tokens"
     ),
-    Column(
-        "COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _cost_cell, align_right=True, sorts="cost", needs="costs"
-    ),
+    Column("COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _cost_cell, align_right=True, sorts="cost"),
     Column("FOR", lambda *_: _AGE_CELLS, _age_cell, align_right=True, sorts="age"),
 )
-
-
-def features(workers: Iterable[Worker]) -> frozenset[str]:
-    """Return which columns have anything to show that not every fleet has: `agents`, `places`, `costs`."""
-    workers = tuple(workers)
-    found = {
-        "agents": len({worker.agent.name for worker in workers}) > 1,
-        "places": any(worker.pane or worker.host for worker in workers),
-        "costs": any(
-            worker.tokens.by_model or (worker.on_screen and worker.on_screen.cost) for worker in workers
-        ),
-    }
-    return frozenset(name for name, is_there in found.items() if is_there)
+SANDBOX_COLUMNS: Final = tuple(
+    column._replace(title="CONFIGURED, ACTUAL", cell=_difference_cell) if column.width is None else column
+    for column in COLUMNS
+)
+"""Those of the list of sandbox problems."""

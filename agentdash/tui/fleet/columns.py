@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len
@@ -29,8 +29,6 @@ class Column(NamedTuple):
     align_right: bool = False
     sorts: str | None = None
     """By what a click on the title sorts the list; None: it does not."""
-    needs: str | None = None
-    """What the workers must have for it to be shown; None: nothing."""
 
 
 class Layout(NamedTuple):
@@ -82,10 +80,9 @@ class Layout(NamedTuple):
         return (*spans[:-1], Span(spans[-1].text[_GAP_CELLS:]))
 
 
-def layout(columns: Sequence[Column], cells: int, glyphs: Glyphs, features: Collection[str] = ()) -> Layout:
-    """Return the columns that fit into `cells`, those that need something only where it is a feature."""
-    shown = [column for column in columns if column.needs is None or column.needs in features]
-    widths = [column.width(cells, glyphs) if column.width else None for column in shown]
+def layout(columns: Sequence[Column], cells: int, glyphs: Glyphs) -> Layout:
+    """Return the columns that fit into `cells`."""
+    widths = [column.width(cells, glyphs) if column.width else None for column in columns]
     rest = max(1, cells - sum(width + _GAP_CELLS for width in widths if width))
-    placed = zip(shown, (rest if width is None else width for width in widths), strict=True)
+    placed = zip(columns, (rest if width is None else width for width in widths), strict=True)
     return Layout(tuple((column, width) for column, width in placed if width))

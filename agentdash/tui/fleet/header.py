@@ -16,6 +16,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, fit, justify, paragraph, width
 from agentdash.tui.theme import GROUP_TONES, Look
 from agentdash.tui.view import View
+from agentdash.tui.worker.overview import heading
 
 _WORDS: Final = {
     "needs-you": ("needs you", "need you"),
@@ -77,25 +78,16 @@ def spent(snapshot: Snapshot) -> str:
     return cost_text(replace(found, usd=found.priced_usd if is_whole else None))
 
 
-def header(
-    snapshot: Snapshot | None,
-    look: Look,
-    cells: int,
-    *,
-    numbers: dict[str, int],
-    banner: str | None = None,
-    spent: str = "",
-) -> Line:
+def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
     """Return the header, without what there is no room for.
 
     Args:
-        snapshot: None until the first one arrives.
-        look: has the time.
-        cells: width of the header.
+        view: the snapshot, and the banner in front.
         numbers: of workers by group, and of mismatches.
-        banner: a word in front.
         spent: what their tokens cost; empty if not known.
+        cells: width of the header.
     """
+    snapshot, look, banner = view.snapshot, view.look, view.banner
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     now = Span(time.strftime("%H:%M ", time.localtime(look.now)))
     errors = failing(snapshot, _LEAST_ERROR_CELLS, look) if snapshot else ()
@@ -121,22 +113,19 @@ class Header(Lines):
         self._numbers: dict[str, int] = {}
         self._spent = ""
 
-    def on_unmount(self) -> None:
-        """Free the snapshot."""
-        self._counted = None
-
-    def show_fleet(self, view: View) -> None:
-        """Draw the counts of the snapshot, and why it may be out of date."""
+    def show_fleet(self, view: View, *, is_zoomed: bool) -> None:
+        """Draw the counts of the snapshot, or the selected worker if it has the whole screen; then why the
+        snapshot may be out of date."""
         if view.snapshot is not None and view.snapshot is not self._counted:
             self._counted = view.snapshot
             self._numbers = view.snapshot.counts()
             self._spent = spent(view.snapshot)
         cells = self.size.width or self.app.size.width
-        lines = [
-            header(
-                view.snapshot, view.look, cells, numbers=self._numbers, banner=view.banner, spent=self._spent
-            )
-        ]
+        if is_zoomed:
+            about = heading(view.worker, view.parent, cells, view.look) if view.worker else ()
+            lines: list[Line] = [fit((*view.flag, *about), cells, view.look.glyphs.ellipsis)]
+        else:
+            lines = [header(view, self._numbers, self._spent, cells)]
         if view.caption and self.app.size.height >= _CAPTION_FROM_LINES:
             lines += paragraph(view.caption, cells - 1, "strong", indent=1, cap=3)
         if view.feed_error:

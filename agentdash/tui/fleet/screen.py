@@ -1,16 +1,18 @@
-"""The dashboard's screen: the fleet list, and the selected worker below it."""
+"""The dashboard's screen: the fleet list, and the selected worker below it, or alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.events import DescendantFocus
 from textual.message import Message
+from textual.widget import Widget
 
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.fleet.cells import features
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
@@ -40,6 +42,18 @@ HINTS = (
 )
 PANEL_HINTS = ("back", "tab-right", "open", "copy-remedy", "why", "jump", "help")
 """What keys do while the panel has the focus."""
+WORKER_HINTS = (
+    "back",
+    "jump",
+    "tab-right",
+    "why",
+    "copy-remedy",
+    "acknowledge",
+    "copy-id",
+    "attention",
+    "help",
+)
+"""What keys do while the worker has the whole screen."""
 
 
 def filter_status(chosen: Filter, shown: int, total: int) -> Line:
@@ -55,8 +69,20 @@ def filter_status(chosen: Filter, shown: int, total: int) -> Line:
     )
 
 
+class _Behind(NamedTuple):
+    """What a worker that has the whole screen covers, and what is shown again after it."""
+
+    tab: str
+    focused: Widget | None
+
+
 class FleetScreen(Page):
-    """The root screen. It holds the filter and the order of the rows; the app holds the selected worker."""
+    """The root screen. It holds the filter and the order of the rows; the app holds the selected worker.
+
+    Args:
+        hints: what keys do while the list has the focus.
+        bar: stands above the footer.
+    """
 
     header = getters.query_one(Header)
     titles = getters.query_one("#titles", Lines)
@@ -67,12 +93,20 @@ class FleetScreen(Page):
     class FilterChanged(Message):
         """Another filter is in force."""
 
-    def __init__(self, glyphs: Glyphs, filters: Mapping[str, str], hints: Sequence[str] = HINTS) -> None:
+    def __init__(
+        self,
+        glyphs: Glyphs,
+        filters: Mapping[str, str],
+        hints: Sequence[str] = HINTS,
+        bar: Widget | None = None,
+    ) -> None:
         super().__init__()
+        self._bar = bar
+        self._behind: _Behind | None = None
         self.glyphs = glyphs
         self._filters = filters
         self._hints = hints
-        self.fleet = FleetList(id="fleet")
+        self.fleet = FleetList()
         self.filter = Filter()
         self.last_text = ""
         """The words of the last filter, which `n` searches for."""
@@ -84,8 +118,6 @@ class FleetScreen(Page):
         """Whether they keep places that are not those of their order."""
         self._made_from: tuple[Snapshot, Filter, Order] | None = None
         self._has_layout = False
-        self._features: frozenset[str] = frozenset()
-        """Which columns have values beside those of every fleet."""
 
     def compose(self) -> ComposeResult:
         """Compose header, list and panel, filter, footer."""
@@ -96,11 +128,43 @@ class FleetScreen(Page):
                 yield self.fleet
             yield WorkerPanel()
         yield FilterBar(saved=self._filters)
+        if self._bar is not None:
+            yield self._bar
         yield Footer(self.glyphs, *self._hints)
 
     def on_mount(self) -> None:
         """Focus the list."""
         self.fleet.focus()
+
+    # ---------------------------------------------------------------- one worker
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether the selected worker has the whole screen."""
+        return self._behind is not None
+
+    def zoom(self, tab: str | None = None) -> None:
+        """Give the selected worker the whole screen, and open a tab, if one is named."""
+        if self._behind is None:
+            self._behind = _Behind(self.panel.open_tab, self.focused)
+            self._lay_out()
+            self.set_focus(self.panel.tab)
+        if tab is not None:
+            self.panel.open_tab = tab
+
+    def unzoom(self) -> None:
+        """Show the list again, and the tab that was open beside it."""
+        if self._behind is not None:
+            self.panel.open_tab, focused = self._behind
+            self._behind = None
+            self._lay_out()
+            self.set_focus(focused or self.fleet)
+
+    def _lay_out(self) -> None:
+        self.set_class(self.is_zoomed, "-zoomed")
+        self._show_hints()
+
+    # ---------------------------------------------------------------- rows
 
     def order(self, snapshot: Snapshot, *, is_held: bool = False) -> None:
         """Filter and order the rows.
@@ -153,10 +217,8 @@ class FleetScreen(Page):
     def draw(self, view: View) -> None:
         """Draw the view in all parts; the panel when the cursor rests."""
         snapshot = view.snapshot
-        if snapshot is not None and (found := features(snapshot.workers)) != self._features:
-            self._features = found
-            self._update_layout()
-        self.header.show_fleet(view)
+        self.fleet.set_layout(self.glyphs, shows_sandboxes=self.filter.bucket == "mismatch")
+        self.header.show_fleet(view, is_zoomed=self.is_zoomed)
         self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
         placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
         past = snapshot.counts()["past"] if snapshot and not self.filter.active else 0
@@ -164,7 +226,7 @@ class FleetScreen(Page):
         status = filter_status(self.filter, len(self.rows), len(view.by_id))
         self.bar.show_status(self.filter.active, status)
         if self.panel.display and view.is_at_rest:
-            self.panel.show(view)
+            self.panel.show(view, is_named=not self.is_zoomed)
 
     @property
     def _shown_sort(self) -> str:
@@ -180,14 +242,15 @@ class FleetScreen(Page):
     @on(Lines.Resized)
     def _update_layout(self) -> None:
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
-        self.fleet.set_layout(self.glyphs, self._features)
-        is_hidden = self.panel.has_focus_within and not self.panel.display
+        is_hidden = self.panel.has_focus_within and not self.panel.display and not self.is_zoomed
         if is_hidden or self.focused is None:  # Textual takes the focus from what is hidden
             self.fleet.focus()
 
-    def on_descendant_focus(self) -> None:
+    @on(DescendantFocus)
+    def _show_hints(self) -> None:
         """Show what keys do in the part that has the focus."""
-        self.footer.show_hints(PANEL_HINTS if self.panel.has_focus_within else self._hints)
+        in_panel = PANEL_HINTS if self.focused is self.panel.tab else self._hints
+        self.footer.show_hints(WORKER_HINTS if self.is_zoomed else in_panel)
 
     @on(FilterBar.Edited)
     def _filter_edited(self, event: FilterBar.Edited) -> None:

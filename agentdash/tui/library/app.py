@@ -19,16 +19,17 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
+from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.list import PlacedList
+from agentdash.tui.library.list import LibraryList
 from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryHelp, LibraryScreen
+from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
 from agentdash.tui.options import Options
+from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.view import View
 
 _LISTED_FIRST: Final = 200
 """Sessions that are listed before the first paint: more than any screen shows."""
@@ -158,10 +159,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if self.root.is_mounted:
             self.root.show(self.model, self.search_job, look, self._rate, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
-        if isinstance(self.screen, LibraryHelp) and self.screen.is_mounted:
-            self.screen.draw(View(look))
 
-    @on(PlacedList.CursorMoved)
+    @on(LibraryList.Moved)
     def _cursor_moved(self) -> None:
         if (row := self.root.sessions.selected) is not None:
             self.model.selected_key = row.key
@@ -255,7 +254,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.show_message("No session is selected.")
         return entry
 
-    @on(PlacedList.Opened)
+    @on(Choices.Opened)
     def action_open(self) -> None:
         """Return the selected session."""
         if (entry := self._selected_entry()) is None:
@@ -306,7 +305,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
 
     def action_help(self) -> None:
         """Open the help."""
-        self.push_screen(LibraryHelp(self.glyphs))
+        self.push_screen(HelpScreen(self.glyphs, partial(library_help, self.keys, self.glyphs)))
 
     async def action_back(self) -> None:
         """Stop a running search, else close its hits, else focus the list, else clear the filter."""

@@ -9,20 +9,18 @@ from textual import getters
 from textual.app import ComposeResult
 
 from agentdash.replay.library.search import TextSearch
-from agentdash.tui.format import elide_middle, pad
-from agentdash.tui.help import matching, signs
-from agentdash.tui.keys import BY_ID
+from agentdash.tui.format import elide_middle
+from agentdash.tui.help import entries, keys, signs
+from agentdash.tui.keys import Key
 from agentdash.tui.library.cells import detail
 from agentdash.tui.library.list import HitList, LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
-from agentdash.tui.view import View
 
 HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "sort", "quit", "help")
 _MAX_PROBLEM_LINES: Final = 2
@@ -109,7 +107,7 @@ class LibraryScreen(Page):
         yield FilterBar(id="filter", hint=hint, saved=self._filters)
         hint = "words that were said, run or printed; enter searches"
         yield FilterBar(id="search", sign="S", hint=hint)
-        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
+        yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
@@ -203,21 +201,12 @@ TERMS: Final = (
     ),
     ("is:fork", "archived, compressed, denied, fork, helper, recording"),
 )
-_HEAD_CELLS: Final = 18
-"""The longest term and two spaces."""
 
 
-class LibraryHelp(TextModal):
-    """The help of the library."""
-
-    def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Return the keys, the terms of the filter, the signs."""
-        table = getattr(self.app, "keys", BY_ID)
-        lines: list[Line] = [(Span("Keys", "title"),)]
-        for key in (table[name] for name in LIBRARY_KEYS):
-            keys = (Span("  " + pad("  ".join(key.shown), _HEAD_CELLS), "key"),)
-            lines += paragraph(_HELP.get(key.id, key.help), cells, head=keys)
-        lines += [BLANK, (Span("Filter", "title"), Span("  every term has to match", "muted"))]
-        for term, text in TERMS:
-            lines += paragraph(text, cells, head=(Span("  " + pad(term, _HEAD_CELLS), "key"),))
-        return [*lines, BLANK, *matching(signs(cells, self.glyphs), "")]
+def library_help(table: Mapping[str, Key], glyphs: Glyphs, cells: int) -> list[Line]:
+    """Return the help of the library: the keys, the terms of the filter, the signs."""
+    return [
+        *keys("Keys", (table[name] for name in LIBRARY_KEYS), cells, _HELP),
+        *entries("Filter: every term has to match", ((term, "key", text) for term, text in TERMS), cells),
+        *entries("Signs", signs(glyphs), cells),
+    ]

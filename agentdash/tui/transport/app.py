@@ -6,13 +6,10 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 from textual import on
-from textual.screen import Screen
-from textual.widget import AwaitMount
-from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from agentdash.model.source import Clock
@@ -23,13 +20,9 @@ from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.options import Feed, Options
-from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look
 from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
-from agentdash.tui.view import ViewScreen
-from agentdash.tui.worker.screen import WorkerScreen
 
 HINTS: Final = ("pause", "next-event", "next-turn", "next-failure", "next-mark", "search", "export")
 """Keys of time."""
@@ -78,6 +71,7 @@ class ReplayApp(AgentDash):
 
     BINDINGS = bindings(*ids("player"))
     HANDLES = (*AgentDash.HANDLES, "player")
+    LEGEND = legend()
 
     def __init__(
         self,
@@ -89,7 +83,9 @@ class ReplayApp(AgentDash):
         options: Options = _DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
-        self.root = FleetScreen(self.glyphs, options.filters, (*HINTS, "open", "quit", "help"))
+        self.bar = Transport()
+        hints = (*HINTS, "open", "quit", "help")
+        self.root = FleetScreen(self.glyphs, options.filters, hints, self.bar)
         self._player = player
         self._export = export
         self._search: TextSearch | None = None
@@ -98,12 +94,8 @@ class ReplayApp(AgentDash):
         """Its hits, in the order of time."""
         self._hit: int | None = None
         """Index of the hit that was gone to last."""
-        self._lone: WorkerScreen | None = None
-        """The screen of the only session, which is not left for a list of one row."""
-
-    def more_signs(self) -> list[tuple[str, Tone, str]]:
-        """Return the signs of the transport bar."""
-        return legend()
+        self._is_lone = False
+        """Whether there is one session only, which is not left for a list of one row."""
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -117,53 +109,36 @@ class ReplayApp(AgentDash):
         past = (each.shown for each in snapshot.past if not each.is_stale)
         gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
-        if self._lone is None and len(self._player.paths) == len(snapshot.workers) == 1:
-            self.call_later(self._open_lone)
-
-    async def _open_lone(self) -> None:
-        """Give the only session the whole screen; keys wait until it has its bar. Where one has opened an
-        input already, the next snapshot does it."""
-        if self._lone is None and not isinstance(self.focused, Input):
-            self._lone = WorkerScreen(self.glyphs, None)
-            await self.push_screen(self._lone)
-            if (mounting := _add_bar(self._lone)) is not None:
-                await mounting
+        if not self._is_lone and len(self._player.paths) == len(snapshot.workers) == 1:
+            self._is_lone = True
+            self.root.zoom()
+            self.root.footer.show_hints((*HINTS, "tab-right", "quit", "help"))
             self.draw()
 
     def on_ready(self) -> None:
         """Start to follow the player; Textual calls the handler of the base class, too."""
-        self.set_interval(_POSITION_REFRESH_S, self._show_bars)
+        self.set_interval(_POSITION_REFRESH_S, self._show_bar)
 
     def draw(self) -> None:
-        """Draw the screens and their transport bars."""
+        """Draw the screen and its transport bar."""
         super().draw()
-        self._show_bars()
+        self._show_bar()
 
     @on(Lines.Resized)
-    def _show_bars(self) -> None:
-        if not self.is_running:
-            return
-        look = Look(self._clock.now(), self.glyphs)
-        for screen in self.screen_stack:
-            if not isinstance(screen, ViewScreen) or not screen.is_mounted:
-                continue
-            _add_bar(screen)
-            for bar in screen.query(Transport):
-                if bar.is_mounted:
-                    bar.show(self._player, look)
-        if self._lone is not None and self._lone.is_mounted:
-            self._lone.query_one(Footer).show_hints((*HINTS, "tab-right", "quit", "help"))
+    def _show_bar(self) -> None:
+        if self.is_running and self.bar.is_mounted:
+            self.bar.show(self._player, Look(self._clock.now(), self.glyphs))
 
     async def action_back(self) -> None:
-        """Close this screen, unless it is that of the only session."""
-        if self.screen is self._lone:
+        """Show the list again, unless there is one session only."""
+        if self._is_lone:
             self.show_message("q ends the replay.")
         else:
             await super().action_back()
 
     async def action_leave(self) -> None:
-        """Close this screen; on the first one, end the replay."""
-        if self.screen is self._lone:
+        """Show the list again; from there, and if there is one session only, end the replay."""
+        if self._is_lone:
             self.exit()
         else:
             await super().action_leave()
@@ -208,8 +183,7 @@ class ReplayApp(AgentDash):
         self._edit("export", f"session-{self._player.thread[:8]}.html")
 
     def _edit(self, bar: str, text: str) -> None:
-        for transport in self.screen.query(Transport):
-            transport.edit(bar, text)
+        self.bar.edit(bar, text)
 
     @on(Transport.Entered)
     def _entered(self, event: Transport.Entered) -> None:
@@ -265,12 +239,3 @@ class ReplayApp(AgentDash):
             self.select_worker(hit.thread)
         self.draw()
         self.show_message(f"{self._hit + 1} of {len(self._hits)}{unread}: {hit.what}: {hit.text}")
-
-
-def _add_bar(screen: Screen[Any]) -> AwaitMount | None:
-    """Mount the transport bar above the footer of a screen; None if it has one, or has no footer."""
-    footers = screen.query(Footer)
-    if not footers or screen.query(Transport):
-        return None
-    above = footers.first() if footers.first().parent is screen else None
-    return screen.mount(Transport(), before=above)

@@ -114,7 +114,7 @@ class Transport(Vertical):
         yield FilterBar(
             id="seek", sign="S", hint='words, "a phrase", then n: the next; or a time: 20:14, 50%'
         )
-        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
+        yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
 
     def show(self, player: Player, look: Look) -> None:
         """Draw the state of the player at the time that is shown."""

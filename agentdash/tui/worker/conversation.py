@@ -103,7 +103,7 @@ def _gap(found: Conversation, cells: int, shown: int, total: int) -> list[Line]:
     """Return what is missing at the beginning, and where all of it can be had."""
     if found.is_whole and not found.dropped and shown == total:
         return []
-    text = f"Earlier parts are left out; all: agentdash replay {found.thread[:8]} --export talk.md"
+    text = f"Earlier parts are left out; all: agentdash replay {found.thread[:8]} --export talk.html"
     return paragraph(text, cells, "muted")
 
 

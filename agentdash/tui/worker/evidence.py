@@ -10,7 +10,6 @@ from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import FIELD_LABELS, Side, Verdict, difference, sides
 from agentdash.model.layers import DifferingField
-from agentdash.model.reach import Reach, Reached
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
@@ -31,12 +30,10 @@ _VERDICT_MEANINGS: Final[dict[Verdict, str]] = {
     "mismatch": "it got something else than was configured",
     "unverified": "nothing was observed that could be compared",
 }
-_REACH_TONES: Final[dict[str, Tone]] = {"can": "stuck", "may": "mismatch", "unknown": "muted"}
-_REACH_VERBS: Final = {"connect": "connect to", "write": "write", "read": "read"}
 
 
 def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return the lines of the tab: state, verdict with its findings, policies, reach, links, facts."""
+    """Return the lines of the tab: state, verdict with its findings, policies, links, facts."""
     assessment = worker.assessment
     since = f"  since {stamp(assessment.since, look.now)}" if assessment.since is not None else ""
     state = evidence(assessment.evidence, cells, look) or [(Span("There is no evidence.", "muted"),)]
@@ -48,8 +45,6 @@ def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
         ],
         _verdict(worker, cells, look),
         _policies(worker, cells, look),
-        _predicted_denials(worker, cells),
-        reach_lines(worker.reach, cells, look) if worker.reach is not None else [],
         _links(worker, cells),
         _facts(worker, cells),
     )
@@ -102,18 +97,6 @@ def _policies(worker: Worker, cells: int, look: Look) -> list[Line]:
         at = Span(pad(stamp(period.since, look.now), column) + "  ", "muted")
         lines.append(fit((at, Span(text)), cells, look.glyphs.ellipsis))
     return lines
-
-
-def _predicted_denials(worker: Worker, cells: int) -> list[Line]:
-    """Return the worker CLIs that the sandbox would deny paths that they write, and these paths."""
-    lines: list[Line] = []
-    for each in worker.sandbox.predicted_denials:
-        denied = (
-            f"{access.path} ({access.what}{', needed' if access.needed else ''})" for access in each.paths
-        )
-        lines += paragraph(", ".join(denied), cells, head=(Span(f"{each.agent}  ", "strong"),), cap=3)
-    title = paragraph("If it started one of these, its sandbox would deny", cells, "title")
-    return [*title, *lines] if lines else []
 
 
 def _links(worker: Worker, cells: int) -> list[Line]:
@@ -205,35 +188,3 @@ def labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) -
         return paragraph(text, cells, tone, head=head, cap=cap)
     # lines of half the width
     return [(Span(f"  {label}", "muted"),), *paragraph(text, cells, tone, indent=4, cap=2 * cap)]
-
-
-# ---------------------------------------------------------------- reach
-
-
-def reach_lines(reach: Reach, cells: int, look: Look) -> list[Line]:
-    """Return what its commands could write, read or connect to now, and how that is known."""
-    lines = paragraph(_reach_in_words(reach), cells, "title")
-    if reach.limits:
-        lines += paragraph(f"may block more: {', '.join(reach.limits)}", cells, "muted")
-    hidden = (each for each in reach.targets if each.certainty == "unknown")
-    return [*lines, *(_reached(each, cells, look) for each in (*reach.reached(), *hidden))]
-
-
-def _reach_in_words(reach: Reach) -> str:
-    by = "Its commands" if reach.by == "processes" else "By its policy, its commands"
-    found = reach.reached()
-    certain = sum(each.certainty == "can" for each in found)
-    parts = [f"can reach {certain}"] if certain else []
-    parts += [f"may reach {len(found) - certain}"] if len(found) > certain else []
-    return f"{by} {' and '.join(parts) or 'reach none'} of {len(reach.targets) + reach.refused} targets."
-
-
-def _reached(each: Reached, cells: int, look: Look) -> Line:
-    target = each.target
-    how = f" ({each.how})" if each.how else ""
-    spans = (
-        Span(f"{each.certainty:<8}", _REACH_TONES[each.certainty]),
-        Span(f"{_REACH_VERBS[target.action]} {target.path}{how}"),
-        Span(f"  {target.what}", "muted"),
-    )
-    return fit(spans, cells, look.glyphs.ellipsis)

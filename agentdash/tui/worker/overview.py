@@ -54,7 +54,7 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
         f"child of {parent}" if parent else "",
         f"on {worker.host}" if worker.host else "",
         worker.pane_there or "",
-        f"{'shown in ' * bool(worker.host)}window {worker.pane.window}" if worker.pane else "",
+        f"window {worker.pane.window}" if worker.pane else "",
     ]
     after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
     dot = f" {look.glyphs.dot} "

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from rich.cells import cell_len
+from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
@@ -61,49 +62,41 @@ def _visible_tabs(chosen: str, cells: int) -> tuple[str, ...]:
 
 
 class WorkerPanel(Vertical):
-    """The panel. It holds which tab is open; everything else comes with `show`.
+    """The panel. It holds which tab is open; everything else comes with `show`."""
 
-    Args:
-        tab: the tab that the user has chosen elsewhere, or None for the first.
-        is_named: whether the name of the worker stands before the tabs.
-    """
+    bar = getters.query_one("#tabs", Lines)
+    tab = getters.query_one("#tab", Lines)
 
-    def __init__(self, tab: str | None = None, *, is_named: bool = True) -> None:
+    def __init__(self) -> None:
         super().__init__(id="panel")
-        self.open_tab = tab or TABS[0]
-        self._is_named = is_named
-        self._view: View | None = None
+        self.open_tab = TABS[0]
+        self._shown: str | None = None
+        """The worker that is shown."""
         self._wrapped: tuple[Conversation, tuple[object, ...], list[Line]] | None = None
         """The newest conversation, what else its lines depend on, and the lines."""
-        self._expected_cells = 0
-        """Width until the first layout, for a first frame that is not blank."""
-
-    def expect(self, cells: int) -> None:
-        """Set the width that the panel will have."""
-        self._expected_cells = cells
 
     def compose(self) -> ComposeResult:
         """Compose the tab bar and the open tab."""
         yield Lines(id="tabs", focusable=False)
         yield Lines(id="tab")
 
-    def show(self, view: View) -> None:
-        """Draw the selected worker."""
-        before, self._view = self._view, view
+    def show(self, view: View, *, is_named: bool) -> None:
+        """Draw the selected worker; where `is_named`, with its name before the tabs."""
         worker, look = view.worker, view.look
-        bar, tab = self.query_one("#tabs", Lines), self.query_one("#tab", Lines)
-        cells = tab.room or self._expected_cells - 2
+        cells = self.tab.room or self.app.size.width - 2  # of the first frame, which is not laid out yet
         if worker is None or cells < 1:
-            bar.show([])
-            tab.show(_absent(view, max(1, cells)))
+            self._shown = None
+            self.bar.show([])
+            self.tab.show(_absent(view, max(1, cells)))
             return
-        name = worker.name if self._is_named else ""
-        bar.show([tab_bar(self.open_tab, bar.room or self._expected_cells, look, name)])
-        is_other = before is None or before.worker is None or before.worker.id != worker.id
-        if is_other:
-            tab.scroll_home(animate=False, immediate=True)  # a tab that was followed to its end is left there
+        name = worker.name if is_named else ""
+        self.bar.show([tab_bar(self.open_tab, self.bar.room or self.app.size.width, look, name)])
+        before, self._shown = self._shown, f"{self.open_tab} {worker.id}"
+        if is_other := self._shown != before:  # one that was followed to its end is left there
+            self.tab.scroll_home(animate=False, immediate=True)
         follow = self.open_tab in ("Screen", "Talk")
-        tab.show(self._content(worker, view, tab.size.height, cells), follow=follow, from_end=is_other)
+        lines = self._content(worker, view, self.tab.size.height, cells)
+        self.tab.show(lines, follow=follow, from_end=is_other)
 
     @property
     def reads_session(self) -> bool:
@@ -112,18 +105,7 @@ class WorkerPanel(Vertical):
 
     def switch_tab(self, step: int) -> None:
         """Open the next (1) or the previous (-1) tab."""
-        self.show_tab(TABS[(TABS.index(self.open_tab) + step) % len(TABS)])
-
-    def show_tab(self, name: str) -> None:
-        """Open this tab, from now on for every worker."""
-        self.open_tab = name
-        if (view := self._view) is not None:
-            self._view = None
-            self.show(view)
-
-    def on_unmount(self) -> None:
-        """Free the snapshot."""
-        self._view = self._wrapped = None
+        self.open_tab = TABS[(TABS.index(self.open_tab) + step) % len(TABS)]
 
     def _content(self, worker: Worker, view: View, height: int, cells: int) -> list[Line]:
         look = view.look

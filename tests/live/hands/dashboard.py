@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.sandbox_screen import HINTS as SANDBOX_HINTS
-from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
+from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS, WORKER_HINTS
 from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
 WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
@@ -27,8 +25,8 @@ STATE = "blocked sandbox  since "
 
 
 def in_sandboxes(hands: Hands) -> bool:
-    """Return whether the screen of sandboxes is open."""
-    return "x shows all" in hands.text or "x shows those" in hands.text
+    """Return whether the list has sandbox problems only."""
+    return " Sandbox problems  " in hands.text
 
 
 def in_list(hands: Hands) -> bool:
@@ -67,8 +65,8 @@ def tab(name: str) -> Seen:
 
 
 def on_sandbox(name: str) -> Seen:
-    """Return whether the cursor of the screen of sandboxes is on this worker."""
-    return lambda hands: in_sandboxes(hands) and f"\n›{name}" in hands.text
+    """Return whether the cursor is on this worker in the list of sandbox problems."""
+    return lambda hands: in_sandboxes(hands) and hands.selected == name
 
 
 def went_to(name: str) -> Seen:
@@ -162,14 +160,14 @@ MOVES: Walk = (
     ("g", at(0)),
 )
 OPENS: Walk = (
-    *opened("m", in_sandboxes, in_list),
+    *opened("m", in_sandboxes, whole),
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
     (":", PALETTE),
-    ('"sandboxes"', shows("The workers whose sandboxes differ")),
+    ('"sandboxes"', shows("Show only workers whose sandboxes")),
     ("enter", in_sandboxes),
-    ("escape", in_list),
+    ("escape", whole),
     *ON_DENIED,
     *opened("w", WHY, in_list),
     ("l", tab("Talk")),
@@ -227,25 +225,15 @@ WORKER: Walk = (
     *JUMP,
 )
 IN_SANDBOXES: Walk = (
-    *ON_DENIED,
-    ("m", on_sandbox("[[denied]] go")),
-    ("G", on_sandbox("[[work]] go")),
-    ("g", on_sandbox("[[denied]] go")),
-    ("j", lambda hands: not on_sandbox("[[denied]] go")(hands)),
-    ("k", on_sandbox("[[denied]] go")),
-    ("K", shows("1 known")),
-    ("x", shows("x shows those that differ", "as configured")),
-    ("j", on_sandbox("[[denied]] go")),
-    ("K", lacks("1 known")),
-    ("x", shows("x shows all")),
-    *opened("enter", WHY, in_sandboxes),
+    ("m", on_sandbox("[[work]] go")),
+    ("m", whole),
+    *select("[[work]] go"),
+    ("K", lacks("1 sandbox problem")),
+    ("m", shows("No sandbox differs")),
+    ("K", shows("1 sandbox problem")),
+    ("m", on_sandbox("[[work]] go")),
     *opened("w", WHY, in_sandboxes),
-    *opened("?", HELP, UNCOVERED),
-    ("click esc back", in_list),
-    ("m", on_sandbox("[[denied]] go")),
-    *COPY,
-    *JUMP,
-    ("G", on_sandbox("[[work]] go")),
+    ("escape", whole),
     ("K", shows("Known: ")),
 )
 IN_BOXES: Walk = (
@@ -257,12 +245,6 @@ IN_BOXES: Walk = (
     ("?", HELP),
     ("j", lacks("agentdash is read-only: no key")),
     ("g", HELP),
-    ("/", shows("words of a key, a sign")),
-    (
-        '"tmux pane"',
-        lambda hands: shows("Go to the worker's tmux pane")(hands) and lacks("Next row, or")(hands),
-    ),
-    ("escape", shows("Next row, or")),
     ("?", UNCOVERED),
     ("w", WHY),
     ("y", copied_id),
@@ -283,7 +265,7 @@ CLICKS: Walk = (
     ("click  Overview ", tab("Overview")),
     ("click a next", at(0)),
     ("click m sandboxes", in_sandboxes),
-    ("escape", in_list),
+    ("escape", whole),
     ("click w why", WHY),
     ("escape", in_list),
     ("click enter open", ON_WORKER),
@@ -312,6 +294,5 @@ FOOTERS: tuple[tuple[tuple[str, ...], Walk], ...] = (
     (HINTS, (*MOVES, *OPENS)),
     (PANEL_HINTS, PANEL),
     (WORKER_HINTS, WORKER),
-    (SANDBOX_HINTS, IN_SANDBOXES),
 )
 """The ids of a footer, and the walk that presses its keys."""

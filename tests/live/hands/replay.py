@@ -80,7 +80,7 @@ def row(number: int) -> Seen:
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
 LIST = shows("LIBRARY", "14.2k")
-LIBRARY_HELP = shows("every term has to match")
+LIBRARY_HELP = shows("Filter: every term has to match")
 LIBRARY: Walk = (
     (lambda hands: None, LIST),
     ("j", row(1)),

@@ -11,7 +11,6 @@ import msgspec
 
 from agentdash.agents.claude.transcript import records
 from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
-from agentdash.agents.codex.rollout.texts import LogText, strings
 from agentdash.agents.launchers import is_always_listed
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
 from agentdash.model.decoders import JsonDecoder
@@ -358,31 +357,3 @@ def _rule(path: str, access: str, cwd: str | None) -> PolicyRule:
         path = posixpath.normpath(posixpath.join(cwd or "/nowhere", path))
     is_pattern = any(character in path for character in "*?[") and not path.startswith(TMPDIR)
     return PolicyRule(path=path, access=access, glob=is_pattern)  # type: ignore[arg-type]
-
-
-# ------------------------------------------------------------
-# The texts of a line as they were written, whole: what a search reads beside its events
-
-
-def line_texts(line: bytes) -> Iterator[tuple[LogText, str]]:
-    """Yield kind and text of calls with all arguments, of outputs, and of the reasoning."""
-    try:
-        record = _any.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    message = record.get("message") if isinstance(record, dict) else None
-    content = message.get("content") if isinstance(message, dict) else None
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict):
-            yield from _block_texts(block)
-
-
-def _block_texts(block: dict[str, Any]) -> Iterator[tuple[LogText, str]]:
-    match block.get("type"):
-        case "thinking":
-            yield from (("reasoning", text) for text in strings(block.get("thinking")))
-        case "tool_use":
-            kind: LogText = "patch" if _KINDS.get(str(block.get("name"))) == "patch" else "command"
-            yield from ((kind, text) for text in strings(block.get("input")))
-        case "tool_result":
-            yield from (("output", text) for text in strings(block.get("content")))

@@ -36,20 +36,16 @@ from agentdash.model.sanitize import clean_line
 KEPT: Final = frozenset(
     (
         *("sandbox_mode", "sandbox_workspace_write", "approval_policy", "approvals_reviewer"),
-        *("default_permissions", "permissions", "profile", "profiles", "projects", "project_root_markers"),
-        *("shell_environment_policy", "agents", "features"),
-        *("allowed_sandbox_modes", "allowed_permission_profiles", "allowed_approval_policies"),
-        *("allowed_approvals_reviewers", "experimental_network", "remote_sandbox_config"),
+        *("default_permissions", "profile", "profiles", "projects", "project_root_markers"),
+        *("agents", "features", "allowed_sandbox_modes", "allowed_permission_profiles"),
+        "allowed_approval_policies",
     )
 )
-"""Top-level keys that are kept: all that the rules look up. The last six belong to `requirements.toml`."""
-_POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
-"""Parts of names by which an unknown key was meant to concern the sandbox."""
-_KNOWN_POLICY_KEYS: Final = (
-    *("permission_profile", "include_permissions_instructions", "approval_presets"),
-    *("sandbox_private_desktop", "guardian_approval", "include_apply_patch_tool"),
+"""Top-level keys that are kept: all that the rules look up."""
+UNREAD: Final = (
+    *("allowed_approvals_reviewers", "experimental_network", "remote_sandbox_config", "features"),
 )
-"""Names with such a part that some version has for something else."""
+"""Keys of `requirements.toml` that decide as well, and whose rules are not known here."""
 _MAX_STATEMENT_LINES: Final = 400
 """Lines of one value: an array of roots has dozens."""
 
@@ -64,10 +60,8 @@ class ConfigFile(msgspec.Struct, frozen=True):
     """Unix seconds."""
     values: dict[str, Any]
     """The kept keys."""
-    unknown: tuple[str, ...] = ()
-    """Top-level keys that were meant to concern the sandbox, and that no version has."""
     problem: str | None = None
-    """Why it could not be read; then it has no values."""
+    """Why it could not be read, or is not understood."""
     text: str = ""
     """Its text, to find lines in; never shown."""
 
@@ -106,13 +100,13 @@ def parse_config(text: str, layer: RequestLayer, path: str, modified: float = 0.
         RecursionError: it is nested too deeply.
     """
     values = tomllib.loads(text)
-    kept = {key: value for key, value in values.items() if key in KEPT}
+    unread = next((key for key in UNREAD if key in values and layer is RequestLayer.MANAGED), None)
     return ConfigFile(
         layer=layer,
         path=path,
         modified=modified,
-        values=_without_secrets(kept),
-        unknown=tuple(clean_line(key) for key in values if _is_misspelled(key)),
+        values={key: value for key, value in values.items() if key in KEPT},
+        problem=None if unread is None else f"{unread} is not understood",
         text=text,
     )
 
@@ -154,19 +148,6 @@ def _parsed(lines: list[str]) -> dict[str, Any] | None:
         return tomllib.loads("\n".join(lines) + "\n")
     except tomllib.TOMLDecodeError:
         return None
-
-
-def _is_misspelled(key: str) -> bool:
-    about_sandbox = any(word in key.lower() for word in _POLICY_WORDS)
-    return about_sandbox and key not in KEPT and key not in _KNOWN_POLICY_KEYS
-
-
-def _without_secrets(kept: dict[str, Any]) -> dict[str, Any]:
-    """Return the kept values without those of variables: only their names are needed."""
-    policy = kept.get("shell_environment_policy")
-    if not isinstance(policy, dict) or not isinstance(policy.get("set"), dict):
-        return kept
-    return kept | {"shell_environment_policy": policy | {"set": dict.fromkeys(policy["set"], "")}}
 
 
 # ---------------------------------------------------------------- which files count

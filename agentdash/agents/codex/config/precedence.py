@@ -17,22 +17,15 @@ layer `default_permissions`. `[sandbox_workspace_write]` counts for `workspace-w
 trust is decided either way, else `read-only`.
 
 Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 6, and allows `sandbox_mode`s
-beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandboxes and approvals that
-are allowed. `codex exec` never asks, whatever `approval_policy` is set (except by `--approve-for-me`, an
-automatic reviewer, and managed settings).
-
-A permission profile (`default_permissions`, `[permissions.NAME]`) has `extends`,
-`[permissions.NAME.network]`, and `[permissions.NAME.filesystem]` with paths and special paths, each `read`,
-`write`, `deny`, or a table of paths below it.
+beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandbox modes and approvals
+that are allowed; the rules of its other keys are not known here (`files.UNREAD`). `codex exec` never asks,
+whatever `approval_policy` is set (except by `--approve-for-me`, an automatic reviewer, and managed settings).
 """
 
 from __future__ import annotations
 
-import json
 import posixpath
-import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -42,15 +35,13 @@ from agentdash.agents.codex.config.argv import Arguments
 from agentdash.agents.codex.config.files import (
     ConfigFile,
     ConfigLayers,
-    Keys,
     Setting,
     Stack,
     cap,
     setting_of,
-    statement,
 )
-from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
-from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
+from agentdash.agents.codex.policy_formats import from_sandbox_policy
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.versions import is_before, stand_in
 
@@ -65,18 +56,6 @@ _MODES: Final = {
     _FULL_ACCESS: "danger-full-access",
 }
 """The built-in profiles, and the `sandbox_mode` that does the same."""
-_ROOTS: Final = {":root": "/", "/": "/", ":tmpdir": TMPDIR, ":slash_tmp": "/tmp"}  # noqa: S108
-_WORKSPACES: Final = (":workspace_roots", ":project_roots", ":cwd")
-"""`:project_roots` until 0.131, `:workspace_roots` since."""
-_MINIMAL: Final = ":minimal"
-_SCAN_DEPTH: Final = "glob_scan_max_depth"
-_ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
-_MAX_EXTENDS: Final = 10
-
-_Look = Callable[..., Any]
-"""Looks a path of keys up in all layers: the highest that has it."""
-
-
 _FULL_ACCESS_MODE: Final = _MODES[_FULL_ACCESS]
 _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
@@ -130,7 +109,7 @@ def request(layers: ConfigLayers, arguments: Arguments, *, cwd: str) -> tuple[As
     decided = layers.trust is not None
     wanted = ask(Stack(arguments, layers.files), cwd=cwd, decided=decided)
     stack = Stack(arguments, layers.files, layers.managed_config)
-    given = ask(stack, cwd=cwd, decided=decided, honoured=True)
+    given = ask(stack, cwd=cwd, decided=decided)
     return wanted, _constrain(given, stack, layers.managed, cwd)
 
 
@@ -146,12 +125,11 @@ def requested(wanted: Asked, given: Asked | None) -> Requested:
     )
 
 
-def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Asked:
+def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
     """Return the policy that the settings of a stack ask for.
 
     Args:
         decided: whether the project is marked as trusted or untrusted.
-        honoured: whether settings are left out that Codex drops without a word.
     """
     found = stack.find_any(_PERMISSIONS, _MODE)
     if found is None:
@@ -160,10 +138,10 @@ def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Ask
     elif found[0] == _MODE:
         asked = _legacy(stack, found[1], cwd)
     else:
-        asked = _ask_profile(stack, found[1], cwd)
+        asked = _ask_profile(found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
-    return _with_approval(stack, _with_proxy(stack, _with_directories(stack, asked, cwd), honoured=honoured))
+    return _with_approval(stack, _with_proxy(stack, _with_directories(stack, asked, cwd)))
 
 
 # ---------------------------------------------------------------- files and network
@@ -186,22 +164,15 @@ def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     return Asked(from_sandbox_policy(table, cwd), tuple(origins))
 
 
-def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
-    """Return the policy of a permission profile; one that is not understood asks for nothing that could be
-    compared."""
+def _ask_profile(name: Setting, cwd: str) -> Asked:
+    """Return the policy of a permission profile; one of a configuration file is named, and asks for nothing
+    that could be compared."""
     wanted = str(name.value)
-    policy = _profile_policy(wanted, stack.look, cwd)
-    if policy is None:
+    if (mode := _MODES.get(wanted)) is None:
         return Asked(Policy(profile=wanted), (name.origin(RequestField.PROFILE),))
-    network = stack.find("permissions", wanted, "network", "enabled") or name
-    return Asked(
-        replace(policy, profile=wanted),
-        (
-            name.origin(RequestField.FILESYSTEM),
-            network.origin(RequestField.NETWORK),
-            name.origin(RequestField.PROFILE),
-        ),
-    )
+    fields = (RequestField.FILESYSTEM, RequestField.NETWORK, RequestField.PROFILE)
+    policy = replace(from_sandbox_policy({"type": mode}, cwd), profile=wanted)
+    return Asked(policy, tuple(map(name.origin, fields)))
 
 
 def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
@@ -218,33 +189,15 @@ def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
     return asked.decided(origin, rules=(*asked.policy.rules, *rules))
 
 
-def _with_proxy(stack: Stack, asked: Asked, *, honoured: bool) -> Asked:
-    """Return a policy with its network behind Codex's proxy, where that is asked for or started.
-
-    Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
-    open network of a sandbox by `features.network_proxy`, `true` or a table with `enabled = true`; without
-    that they have no effect, and every host can be reached (0.171).
-    """
+def _with_proxy(stack: Stack, asked: Asked) -> Asked:
+    """Return a policy with its network behind Codex's proxy, which `features.network_proxy` starts for any
+    open network of a sandbox: `true`, or a table with `enabled = true` (0.171)."""
     policy, found = asked.policy, stack.find_any((*_PROXY, "enabled"), _PROXY)
     if policy.network is not Network.ON or policy.enforced_by != "codex":
         return asked
-    by_feature = found[1] if found is not None and found[1].value is True else None
-    by_profile = _of_profile(stack, policy.profile, "domains", "transparent_tcp")
-    decisive = by_feature if honoured else by_profile or by_feature
-    if decisive is not None:
-        return asked.decided(decisive.origin(RequestField.NETWORK), network=Network.MEDIATED)
-    if by_profile is not None:
-        why = f"{by_profile.text} has no effect without features.network_proxy"
-        return asked.decided(RequestOrigin(RequestField.NETWORK, _DEFAULT, why))
-    return asked
-
-
-def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None:
-    """Return the first of these settings of the network of a permission profile, or of one that it
-    extends."""
-    chain = [] if profile is None else _profile_chain(profile, stack.look)
-    found = (stack.find("permissions", name, "network", key) for key in keys for name in chain)
-    return next((each for each in found if each is not None and each.value), None)
+    if found is None or found[1].value is not True:
+        return asked
+    return asked.decided(found[1].origin(RequestField.NETWORK), network=Network.MEDIATED)
 
 
 # ---------------------------------------------------------------- approval
@@ -276,78 +229,6 @@ def _approval_word(value: Any) -> str:
     return "granular" if isinstance(value, Mapping) else cap(str(value))
 
 
-# ---------------------------------------------------------------- permission profiles
-
-
-def _profile_policy(name: str, look: _Look, cwd: str) -> Policy | None:
-    """Return the policy of a built-in profile, or of one of a configuration file; None if it is not wholly
-    understood."""
-    if name == _FULL_ACCESS:
-        return from_sandbox_policy({"type": _FULL_ACCESS_MODE}, cwd)
-    rules: list[PolicyRule] = []
-    network = Network.OFF
-    for each in reversed(_profile_chain(name, look)):
-        if each in (_READ_ONLY, _WORKSPACE):
-            rules += _builtin_rules(each, cwd)
-            continue
-        found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
-        if each.startswith(":") or found is None:
-            return None
-        named = {rule.path for rule in found}
-        rules = [*(rule for rule in rules if rule.path not in named), *found]
-        enabled = look("permissions", each, "network", "enabled")
-        if isinstance(enabled, bool):
-            network = Network.ON if enabled else Network.OFF
-    return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
-
-
-def _profile_chain(name: str, look: _Look) -> list[str]:
-    """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
-    profile."""
-    chain = [name]
-    while isinstance(parent := look("permissions", chain[-1], "extends"), str):
-        chain.append(parent if parent not in chain and len(chain) <= _MAX_EXTENDS else "")
-    return chain
-
-
-def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
-    yield PolicyRule("/", "read")
-    if name == _WORKSPACE:
-        yield from (PolicyRule(root, "write") for root in (cwd, "/tmp", TMPDIR))  # noqa: S108
-
-
-def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
-    """Return the rules of the `filesystem` table of a profile, or None if an entry is not understood."""
-    table = look("permissions", name, "filesystem")
-    if table is None:
-        return []
-    if not isinstance(table, Mapping):
-        return None
-    found: list[PolicyRule | None] = []
-    path: str
-    for path, access in table.items():
-        if path in (_MINIMAL, _SCAN_DEPTH):
-            continue
-        root: str = cwd if path in _WORKSPACES else _ROOTS.get(path, path)
-        below = access if isinstance(access, Mapping) else {".": access}
-        found += [_rule(root, sub, mode) for sub, mode in below.items()]
-    known = [rule for rule in found if rule is not None]
-    return known if len(known) == len(found) else None
-
-
-def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
-    """Return the rule of a path, or None if it is not understood. Patterns can only be denied; a `/**` at the
-    end means the directory (0.169)."""
-    access = _ACCESS.get(mode) if isinstance(mode, str) else None
-    path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
-    if access is None or not path.startswith(("/", "$")):
-        return None
-    if access == "deny":
-        return PolicyRule(path, access, glob="*" in path)
-    path = path.removesuffix("/**")
-    return None if "*" in path else PolicyRule(path, access)
-
-
 # ---------------------------------------------------------------- managed settings
 
 
@@ -357,9 +238,9 @@ def _constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], cwd: s
         if file.get("allowed_permission_profiles") is not None:
             asked = _force_profile(asked, stack, file, cwd)
     for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
-        asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
+        asked = _restrict_approval(asked, file)
     for file in managed:
-        asked = _restrict_network(_restrict_modes(asked, stack, file, cwd), file)
+        asked = _restrict_modes(asked, stack, file, cwd)
     return asked
 
 
@@ -373,8 +254,8 @@ def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> As
     if name is None or not isinstance(listed.value, Mapping) or listed.value.get(name.value) is not True:
         default = setting_of(file, ("default_permissions",))
         name = default or replace(listed, value=_WORKSPACE)
-    forced = _with_directories(stack, _ask_profile(stack, name, cwd), cwd)
-    return _with_proxy(stack, forced, honoured=True).with_approvals_of(asked)
+    forced = _with_directories(stack, _ask_profile(name, cwd), cwd)
+    return _with_proxy(stack, forced).with_approvals_of(asked)
 
 
 def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
@@ -383,9 +264,7 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
 
     `sandbox_mode` in `managed_config.toml` is such a list, with `read-only` beside it.
     """
-    allowed, keys = _of_this_host(file), ("remote_sandbox_config",)
-    if allowed is None:
-        allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
+    allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
     own = file.get("sandbox_mode")
     if allowed is None and own is not None and _MODE in stack.typed:
         allowed, keys = ["read-only", own], ("sandbox_mode",)
@@ -397,43 +276,6 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
         return replace(asked, refusal=refusal)
     origins = (setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK))
     return Asked(from_sandbox_policy({"type": "read-only"}, cwd), origins).with_approvals_of(asked)
-
-
-def _of_this_host(file: ConfigFile) -> Any:
-    """Return the sandbox modes of the first `[[remote_sandbox_config]]` whose patterns match the name of this
-    machine, or None."""
-    tables = file.get("remote_sandbox_config")
-    for table in tables if isinstance(tables, list) else ():
-        patterns = table.get("hostname_patterns") if isinstance(table, Mapping) else None
-        names = [each.lower() for each in patterns or () if isinstance(each, str)]
-        if any(fnmatchcase(socket.gethostname().lower(), name) for name in names):
-            return table.get("allowed_sandbox_modes")
-    return None
-
-
-def _restrict_network(asked: Asked, file: ConfigFile) -> Asked:
-    """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
-    if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
-        return asked
-    for keys in (_PROXY, ("experimental_network", "enabled")):
-        setting = setting_of(file, keys)
-        if setting is not None and setting.value is True:
-            return asked.decided(setting.origin(RequestField.NETWORK), network=Network.MEDIATED)
-    return asked
-
-
-def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
-    """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
-    takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
-    asks."""
-    setting = setting_of(file, ("allowed_approvals_reviewers",))
-    allowed = setting.value if setting is not None and isinstance(setting.value, list) else []
-    if setting is None or not allowed or (asked.policy.reviewer or "user") in allowed:
-        return asked
-    asked = asked.decided(setting.origin(RequestField.REVIEWER), reviewer=str(allowed[0]))
-    if stack.arguments.mode == "exec":
-        asked = asked.decided(_NEVER.origin(RequestField.APPROVAL), approval=str(_NEVER.value))
-    return asked
 
 
 def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
@@ -448,81 +290,3 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     if asked.policy.approval in (None, *allowed):
         return asked
     return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))
-
-
-# ------------------------------------------------------------
-# Find the settings in Codex's configuration files that have no effect, and why
-
-
-_TABLE: Final = "sandbox_workspace_write"
-_POLICY_KEYS: Final = ("sandbox_mode", "default_permissions", _TABLE, "approval_policy", "approvals_reviewer")
-
-
-class Ineffective(msgspec.Struct, frozen=True):
-    """A setting without effect."""
-
-    file: str
-    line: int | None
-    text: str
-    why: str
-
-
-def ineffective(layers: ConfigLayers, given: Asked) -> list[Ineffective]:
-    """Return the settings of the files that change nothing of the policy that Codex gets, by file."""
-    found: list[Ineffective] = []
-    is_decided = layers.trust is not None
-    why = "the project is not trusted" if is_decided else "it is not decided whether the project is trusted"
-    for file in layers.disabled:
-        found += [_ineffective(file, (key,), why) for key in _POLICY_KEYS if file.get(key) is not None]
-    for file in (*layers.files, *layers.managed):
-        found += [
-            Ineffective(file.path, file.line(key), key, "no such setting is known") for key in file.unknown
-        ]
-    for file in layers.files:
-        found += _overruled(file, given)
-        found += _of_other_versions(file, given)
-    return found
-
-
-def _overruled(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    """Yield the settings of a file that another one overrules."""
-    decisive = given.origin(RequestField.FILESYSTEM) or given.origin(RequestField.PROFILE)
-    deciding: dict[Keys, RequestOrigin | None] = {
-        ("sandbox_mode",): decisive,
-        ("default_permissions",): decisive,
-        ("approval_policy",): given.origin(RequestField.APPROVAL),
-        ("approvals_reviewer",): given.origin(RequestField.REVIEWER),
-    }
-    if given.policy.filesystem is Filesystem.WORKSPACE and given.policy.profile is None:
-        deciding[_TABLE, "network_access"] = given.origin(RequestField.NETWORK)
-        deciding[_TABLE, "writable_roots"] = given.origin(RequestField.WRITABLE_ROOTS)
-    else:
-        deciding[_TABLE,] = decisive
-    for keys, origin in deciding.items():
-        if file.get(*keys) and not (origin is not None and _is_here(origin, file, keys)):
-            yield _ineffective(file, keys, _decides(origin))
-
-
-def _of_other_versions(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    tables = file.get("profiles")
-    for name in tables if isinstance(tables, Mapping) else ():
-        yield _ineffective(file, ("profiles", str(name)), "profiles are files of their own since 0.134")
-    for key in ("domains", "transparent_tcp"):
-        keys = ("permissions", given.policy.profile or "", "network", key)
-        if given.policy.network is Network.ON and file.get(*keys):
-            yield _ineffective(file, keys, "it needs features.network_proxy")
-
-
-def _is_here(origin: RequestOrigin, file: ConfigFile, keys: Keys) -> bool:
-    """Return whether an origin is this setting, or has it beside `--add-dir`."""
-    return (origin.file == file.path and origin.line == file.line(*keys)) or file.path in origin.text
-
-
-def _decides(origin: RequestOrigin | None) -> str:
-    if origin is None:
-        return "another setting decides"
-    return f"{origin.where} decides ({json.dumps(origin.text) if ' ' not in origin.text else origin.text})"
-
-
-def _ineffective(file: ConfigFile, keys: Keys, why: str) -> Ineffective:
-    return Ineffective(file.path, file.line(*keys), statement(keys, file.get(*keys)), why)

@@ -4,60 +4,38 @@ The role of a sub-agent is a file `agents/NAME.toml` in the Codex home or in `.c
 `config_file` of `[agents.NAME]` in the user's configuration. Its `sandbox_mode` has no effect in 0.130 to
 0.171: a sub-agent has the policy of the thread that spawned it (openai/codex#45482, #33314; 0.114 has no
 roles to spawn).
-
-`[shell_environment_policy]` gives commands their variables: `inherit` (`all`, `core`, `none`), then `exclude`
-and `include_only` as patterns that ignore case; `set` adds variables, and `include_only` removes some of them
-again. Codex adds its own `CODEX_THREAD_ID` and `CODEX_SANDBOX_NETWORK_DISABLED` after that, but neither
-`CODEX_HOME` nor `CODEX_SANDBOX` (0.169).
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
+from agentdash.agents.adapter import RequestReader
+from agentdash.agents.codex.config.argv import Arguments, parse_arguments
 from agentdash.agents.codex.config.files import (
     ConfigFile,
-    Setting,
     Stack,
     directory,
     read_config,
     read_layers,
 )
 from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
-from agentdash.model.command_rules import codex_home_of
 from agentdash.model.policy import TMPDIR, Network
 from agentdash.model.process import Process
-from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer
+from agentdash.model.requested import Requested, RequestField, RequestLayer
 from agentdash.model.thread import Thread
 from agentdash.model.versions import numbers_of
 
-NEEDED: Final = ("PATH", "HOME", "CODEX_HOME")
-"""Variables by which commands find programs, worker CLIs their state, and agentdash the status file."""
-FLAGS: Final = ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED")
-_CORE: Final = frozenset(
-    (
-        *("HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"),
-        *("LANG", "LC_ALL", "LC_CTYPE", "TERM", "PWD"),
-    )
-)
-"""Variables that `inherit = "core"` keeps (seen in 0.169; not `CODEX_HOME`)."""
-_TABLE: Final = "shell_environment_policy"
-_REREAD_S: Final = 2.0
-"""Age after which configuration files are read again for past threads: one poll has many of them."""
 _CLOCK_TOLERANCE_S: Final = 1.0
 """A file that was written so shortly after a process began was read by it, too."""
 
 
-class CodexRequests:
+class CodexRequests(RequestReader):
     """What a `codex` process was asked for."""
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
@@ -72,8 +50,7 @@ class CodexRequests:
             return None
         version = thread.version if thread else None
         since = process.key.started
-        needed = tuple(name for name in NEEDED if name != "CODEX_HOME" or name in (process.env or {}))
-        found = read_request(arguments, home, cwd, version, root, since=since, needed=needed)
+        found = read_request(arguments, home, cwd, version, root, since=since)
         return replace(found, since=since, read_at=at if found.changed_files else None)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
@@ -83,31 +60,6 @@ class CodexRequests:
             return None
         return read_role(thread.role, home=home, cwd=thread.cwd, root=root, since=thread.created_at, at=at)
 
-    def read_past(self, thread: Thread, at: float) -> Requested | None:
-        """Return what the configuration files beside a rollout ask for, as they are now.
-
-        The arguments of its process are not known, and outrank all files: nothing is compared with it. Files
-        that were written after the thread began are not what it was started with.
-        """
-        if thread.file is None or thread.parent or not thread.cwd or thread.created_at is None:
-            return None
-        home = codex_home_of(thread.file.path)
-        if home is None:
-            return None
-        mode: Mode = "exec" if thread.source == "exec" else "tui"
-        found = _request_of_files(mode, home, thread.cwd, thread.version, int(at / _REREAD_S))
-        if not found.origins or (found.files_written or 0.0) > thread.created_at:
-            return None
-        return replace(found, since=thread.created_at, read_at=at)
-
-
-@lru_cache(maxsize=512)
-def _request_of_files(mode: Mode, home: str, cwd: str, version: str | None, _period: int) -> Requested:
-    """Return what files ask for without any arguments. Threads of one directory have the same: it is read
-    once for all of them."""
-    found = read_request(Arguments(mode), home, cwd, version, Path("/"))
-    return replace(found, are_arguments_known=False, given=None, given_origins=())
-
 
 def read_request(
     arguments: Arguments,
@@ -116,7 +68,6 @@ def read_request(
     version: str | None,
     root: Path,
     since: float | None = None,
-    needed: tuple[str, ...] = NEEDED,
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
@@ -129,10 +80,8 @@ def read_request(
         version: of Codex.
         root: where its file system is mounted.
         since: when it started (unix seconds): files that were written later are named.
-        needed: variables that its commands need.
     """
     layers = read_layers(home, cwd, arguments, root=root)
-    stack = Stack(arguments, layers.files, layers.managed_config)
     wanted, given = request(layers, arguments, cwd=cwd)
     measured = rules_of(version)
     # old versions had tables of profiles, and lists of domains that started a proxy
@@ -150,7 +99,6 @@ def read_request(
     return replace(
         found,
         files_written=layers.newest or None,
-        environment=environment_rules(stack, needed),
         changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
         rules_of=measured,
@@ -228,56 +176,3 @@ def _file(role: str, home: str, cwd: str, root: Path) -> ConfigFile | None:
         return None
     path = posixpath.join(home, named)
     return read_config(root / path.lstrip("/"), RequestLayer.ROLE, path)
-
-
-# ---------------------------------------------------------------- variables of commands
-
-
-def environment_rules(stack: Stack, names: Iterable[str] = NEEDED) -> tuple[EnvironmentRule, ...]:
-    """Return the rules that keep needed variables from commands, and those that set sandbox flags."""
-    return (*_drops(stack, names), *_sets(stack))
-
-
-def _drops(stack: Stack, names: Iterable[str]) -> Iterator[EnvironmentRule]:
-    own = stack.find(_TABLE, "set")
-    set_names = _names(own.value if own else None)
-    by_setting: dict[tuple[str | None, int | None, str], list[str]] = {}
-    for name in names:
-        if (setting := _dropped_by(stack, name, set_names)) is not None:
-            by_setting.setdefault((setting.file, setting.line, setting.text), []).append(name)
-    for (file, line, text), dropped in by_setting.items():
-        yield EnvironmentRule(effect="drops", names=tuple(dropped), text=text, file=file, line=line)
-
-
-def _dropped_by(stack: Stack, name: str, set_names: tuple[str, ...]) -> Setting | None:
-    """Return the setting that keeps a variable from commands."""
-    only = stack.find(_TABLE, "include_only")
-    if only is not None and only.value and not _matches(name, only.value):
-        return only
-    if name in set_names:
-        return None
-    inherit = stack.find(_TABLE, "inherit")
-    if inherit is not None and (inherit.value == "none" or (inherit.value == "core" and name not in _CORE)):
-        return inherit
-    exclude = stack.find(_TABLE, "exclude")
-    return exclude if exclude is not None and _matches(name, exclude.value) else None
-
-
-def _sets(stack: Stack) -> Iterator[EnvironmentRule]:
-    for name in FLAGS:
-        setting = stack.find(_TABLE, "set", name)
-        if setting is not None:
-            text = f"{_TABLE}.set.{name}"
-            yield EnvironmentRule(
-                effect="sets", names=(name,), text=text, file=setting.file, line=setting.line
-            )
-
-
-def _matches(name: str, patterns: Any) -> bool:
-    if not isinstance(patterns, list):
-        return False
-    return any(fnmatchcase(name.upper(), each.upper()) for each in patterns if isinstance(each, str))
-
-
-def _names(table: Any) -> tuple[str, ...]:
-    return tuple(table) if isinstance(table, dict) else ()

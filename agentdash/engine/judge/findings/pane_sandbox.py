@@ -10,12 +10,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
+from agentdash.engine.judge.findings.remedies import filesystem_remedy, turn_network
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.pane_state import (
@@ -27,6 +26,7 @@ from agentdash.engine.judge.states.pane_state import (
     screen_denial,
     state_path_denial,
 )
+from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.denials import Denial, PathKind, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
@@ -34,10 +34,9 @@ from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.model.pane import Pane
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Network, Policy
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox, nested_worker_id
 
@@ -48,7 +47,6 @@ _CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, _THREAD_VARIABLE)
 _RUNTIME: Final = "sandbox-runtime"
 _RUNTIME_NAMES: Final = ("srt", "@anthropic-ai/sandbox-runtime")
 """The program and the npm package of Anthropic's sandbox runtime."""
-_CLAUDE_MARK: Final = "CLAUDE_CODE_SESSION_ID"
 _PROGRAMS: Final = frozenset(
     ("bwrap", "firejail", "nsjail", "unshare", "systemd-run", "systemd-nspawn", "flatpak", "sandbox-exec",
      "chroot")
@@ -84,118 +82,61 @@ class _Author(NamedTuple):
 
 def _author(fleet: Fleet, process: Process) -> _Author | None:
     """Return what built the sandbox around a process, or None if nothing shows it."""
-    ancestors = list(_ancestors(fleet, process))
-    for number, ancestor in enumerate(ancestors):
-        launcher = _launcher_of(ancestor)
-        if launcher is None:
-            continue
-        above = ancestors[number:]
-        policies = (each.launcher.policy for each in above if each.launcher and each.launcher.policy)
-        evidence = f"pid {ancestor.pid} above it: {' '.join(ancestor.argv[:4])}"
-        return _Author(_author_name(launcher, process, above), evidence, launcher, next(policies, None))
-    return _author_by_marks(process)
-
-
-def _ancestors(fleet: Fleet, process: Process) -> Iterator[Process]:
-    """Yield the ancestors of a process, nearest first. Linear in the number of processes."""
-    by_pid = {each.pid: each for each in fleet.processes.values()}
-    visited = {process.pid}
-    while (parent := by_pid.get(process.ppid)) is not None and parent.pid not in visited:
-        yield parent
-        visited.add(parent.pid)
-        process = parent
+    by_mark = _author_by_mark(process)
+    above = list(ProcessTree(fleet.processes.values(), {}).above(process))
+    launchers = [(each, name) for each in above if (name := _launcher_of(each)) is not None]
+    if not launchers:
+        return by_mark
+    first, launcher = launchers[0]
+    cli = next((each.agent for each in above[above.index(first) :] if each.agent), None)
+    if any(name in _CODEX_LAUNCHERS for _, name in launchers):
+        name = "Codex"
+    elif by_mark is not None and by_mark.evidence.startswith(RUNTIME_FLAG):
+        name = by_mark.name
+    else:
+        name = AGENT_NAMES.get(cli, cli) if cli else launcher
+    policies = (each.launcher.policy for each, _ in launchers if each.launcher and each.launcher.policy)
+    evidence = f"pid {first.pid} above it: {' '.join(first.argv[:4])}"
+    return _Author(name, evidence, launcher, next(policies, None))
 
 
 def _launcher_of(process: Process) -> str | None:
     """Return the program by which a process built a sandbox, or None."""
-    if process.launcher is not None and process.launcher.name != _RUNTIME:
-        return process.launcher.name
     words = [word.rpartition("/")[2] for word in process.argv[:2]]
     if _RUNTIME_NAMES[0] in words or _RUNTIME_NAMES[1] in " ".join(process.argv[:2]):
         return _RUNTIME_NAMES[0]
+    if process.launcher is not None and process.launcher.name != _RUNTIME:
+        return process.launcher.name
     return next(iter(_PROGRAMS & {process.name, *words[:1]}), None)
 
 
-def _author_name(launcher: str, process: Process, above: Sequence[Process]) -> str:
-    """Return what a launcher was started by."""
-    if launcher in _CODEX_LAUNCHERS:
-        return "Codex"
-    if (runtime := _runtime(process)) is not None:
-        return runtime.name
-    for ancestor in above:
-        if _launcher_of(ancestor) in _CODEX_LAUNCHERS:
-            return "Codex"
-        if ancestor.agent is not None:
-            return AGENT_NAMES.get(ancestor.agent, ancestor.agent)
-    return launcher
-
-
-def _runtime(process: Process) -> _Author | None:
-    """Return Anthropic's sandbox runtime, or the CLI that it is part of, if its mark is there."""
-    env = process.env or {}
-    if not env.get(RUNTIME_FLAG):
-        return None
-    name = AGENT_NAMES["claude"] if _CLAUDE_MARK in env else "sandbox runtime (srt)"
-    return _Author(name, f"{RUNTIME_FLAG}={env[RUNTIME_FLAG]}")
-
-
-def _author_by_marks(process: Process) -> _Author | None:
+def _author_by_mark(process: Process) -> _Author | None:
     """Return what the environment of a process in a sandbox names. (A mark alone proves none: it may be
     inherited.)"""
     env = process.env or {}
-    if (runtime := _runtime(process)) is not None:
-        return runtime
-    mark = next((name for name in _CODEX_MARKS if name in env), None)
-    if mark is not None:
+    if env.get(RUNTIME_FLAG):
+        runtime = AGENT_NAMES["claude"] if "CLAUDE_CODE_SESSION_ID" in env else "sandbox runtime (srt)"
+        return _Author(runtime, f"{RUNTIME_FLAG}={env[RUNTIME_FLAG]}")
+    if (mark := next((name for name in _CODEX_MARKS if name in env), None)) is not None:
         return _Author("Codex", f"{mark}={env[mark]}")
     if process.agent in COMMAND_MARKS and env.get(INHERITED):
         return _Author(AGENT_NAMES[process.agent], f"{INHERITED}={env[INHERITED]}")
     return None
 
 
-class _Container(NamedTuple):
-    """A container that a worker CLI has started itself in."""
+def _own_container(process: Process, below: Iterable[Process]) -> str | None:
+    """Return the program by which a worker has started itself again in a container, or None.
 
-    author: _Author
-    inside: Process | None
-    """The worker's process in it, or None if it is not seen (a virtual machine, another user) or not the only
-    one."""
-
-
-def _own_container(fleet: Fleet, process: Process, below: Iterable[Process]) -> _Container | None:
-    """Return the container that a worker has started itself in, or None.
-
-    Gemini CLI and Qwen Code start themselves again in one (`docker run`, `podman run`, `lxc exec`): its
-    client runs below the worker, and what does the work descends from the container engine. They name the
-    container in the client's arguments, and in the environment of what runs inside (`--env SANDBOX=NAME`, 12
-    random hexadecimal digits in Gemini CLI 0.61.0).
+    Gemini CLI and Qwen Code do (`docker run`, `podman run`, `lxc exec`): its client runs below the worker,
+    and what does the work descends from the container engine.
     """
     mark = COMMAND_MARKS.get(process.agent or "")
     for client in below if mark is not None else ():
         program = client.argv[0].rpartition("/")[2] if client.argv else client.name
         is_client = program in _CONTAINER_PROGRAMS and not {"run", "exec"}.isdisjoint(client.argv)
         if is_client and mark not in (client.env or {}):
-            given = [value for option, value in pairwise(client.argv) if option == "--env"]
-            name = next((value for value in reversed(given) if value.startswith(f"{INHERITED}=")), None)
-            inside = _inside(fleet, process, client, name) if name else None
-            evidence = f"pid {client.pid} below it: {' '.join(client.argv[:4])}"
-            evidence += f"; pid {inside.pid} in it: {name}" if inside else ""
-            return _Container(_Author(AGENT_NAMES[process.agent or ""], evidence, program), inside)
+            return program
     return None
-
-
-def _inside(fleet: Fleet, process: Process, client: Process, name: str) -> Process | None:
-    """Return the worker's outermost process in a container, if there is one alone."""
-    found = {
-        each.pid: each
-        for each in fleet.processes.values()
-        if each.agent == process.agent
-        and each.key.started >= client.key.started
-        and f"{INHERITED}={(each.env or {}).get(INHERITED)}" == name
-        and enclosing_sandbox(each, fleet.kernel) is not None
-    }
-    outermost = [each for each in found.values() if each.ppid not in found]
-    return outermost[0] if len(outermost) == 1 else None
 
 
 # ---------------------------------------------------------------- the layers
@@ -212,27 +153,22 @@ def _judge_layers(fleet: Fleet, process: Process, worker: str, below: Sequence[P
     """
     since = process.key.started
     request = next((each for each in reversed(fleet.requests.get(worker, ())) if each.since == since), None)
-    commands = _commands(process, below)
-    container = _own_container(fleet, process, below)
-    acting = container.inside if container else process
+    commands, container = _commands(process, below), _own_container(process, below)
     is_per_command = request is not None and request.scope == "commands" and bool(commands)
-    seen = commands[-1] if is_per_command else acting
+    seen = commands[-1] if is_per_command else process if container is None else None
     around = enclosing_sandbox(seen, fleet.kernel)
     author = _author(fleet, around.process) if around else None
-    if container is not None and seen is not None and seen is acting:
-        author = container.author
-    applied = f"a container, by {container.author.launcher}" if container else None
+    applied = f"a container, by {container}" if container else None
     if around is not None:
         applied = author.in_words if author else "a sandbox: what built it is not known"
-    launcher = author or (container.author if container else None)
     findings = tuple(_layer_findings(fleet, process, request, commands))
     verdict: Verdict = "mismatch" if findings else "unverified"
-    if not findings and _is_match(fleet, acting, request, commands, author):
+    if not findings and container is None and _is_match(fleet, process, request, commands, author):
         verdict = "match"
     return Sandbox(
         verdict=verdict,
         applied=applied,
-        launcher=(launcher.launcher or None) if launcher else None,
+        launcher=(author.launcher if author else container) or None,
         applied_policy=author.policy if author else None,
         got=_observed(seen, fleet.kernel) if seen else Got(),
         findings=findings,
@@ -253,7 +189,7 @@ def _commands(process: Process, below: Iterable[Process]) -> list[Process]:
 
 def _is_match(
     fleet: Fleet,
-    process: Process | None,
+    process: Process,
     request: Requested | None,
     commands: Sequence[Process],
     author: _Author | None,
@@ -261,7 +197,7 @@ def _is_match(
     """Return whether a worker is known to have what it was asked for."""
     if request is None or request.read_at is not None or request.origin(RequestField.FILESYSTEM) is None:
         return False
-    if process is None or process.kernel is None or fleet.kernel is None:
+    if process.kernel is None or fleet.kernel is None:
         return False
     if request.policy.is_full_access:
         return enclosing_sandbox(process, fleet.kernel) is None
@@ -304,9 +240,9 @@ def _layer_evidence(around: SandboxInfo | None, author: _Author | None) -> Itera
     yield Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text)
 
 
-def _unread(request: Requested | None, container: _Container | None) -> Iterator[str]:
-    if container is not None and container.inside is None:
-        yield f"what runs in the container that {container.author.launcher} started"
+def _unread(request: Requested | None, container: str | None) -> Iterator[str]:
+    if container is not None:
+        yield f"what runs in the container that {container} started"
     if request is not None and request.origin(RequestField.FILESYSTEM) is None:
         yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
     elif request is not None and request.policy.restricts_files and request.scope == "commands":
@@ -377,47 +313,35 @@ def _silently_off(
     first, since = outside[0], outside[0].key.started
     source = EvidenceSource.CONFIG if origin.file else EvidenceSource.PROCESS
     evidence = [Evidence(source, request.since or since, "sandbox-requested", str(origin))]
-    detail = f": {' '.join(first.argv)[:200]}"
+    detail, remedy = f": {' '.join(first.argv)[:200]}", None
     if mark is not None:
         source, detail = EvidenceSource.CONFIG if mark.file else EvidenceSource.ENVIRONMENT, f"; {mark}"
         evidence.append(Evidence(source, since, "inherited-mark", str(mark)))
-    evidence += [
-        Evidence(
-            EvidenceSource.KERNEL,
-            each.key.started,
-            "no-sandbox",
-            f"pid {each.pid} ({each.name}): {_kernel_in_words(each.kernel)}",
+        remedy = Remedy(
+            f"unset {INHERITED}", where="the shell that it is started from, before it starts again"
         )
-        for each in outside[:3]
-    ]
+        if mark.file is not None:
+            remedy = Remedy(f"remove `{mark.text}` from {mark.where}, and start it again")
+    seccomp = first.kernel.seccomp if first.kernel else None
+    filtered = f"seccomp {seccomp}, as agentdash itself" if seccomp else "no seccomp"
+    kernel = f"{NO_SANDBOX} ({filtered}, no namespaces of its own)"
+    text = f"pid {first.pid} ({first.name}): {kernel}"
+    evidence.append(Evidence(EvidenceSource.KERNEL, since, "no-sandbox", text))
     files = request.policy.filesystem.value
     return make_finding(
         FindingKind.SANDBOX_SILENTLY_OFF,
         message,
         configured=str(origin),
-        got=f"pid {first.pid}: {_kernel_in_words(first.kernel)}{detail}",
+        got=f"pid {first.pid}: {kernel}{detail}",
         since=since,
         count=len(outside),
         evidence=evidence,
-        remedy=_without_mark(mark) if mark else None,
+        remedy=remedy,
         pids=(each.pid for each in outside),
         fields=[
             DifferingField(LayerField.FILES, files, NO_SANDBOX, "observed", "requested", request.since, since)
         ],
     )
-
-
-def _kernel_in_words(kernel: Kernel | None) -> str:
-    if kernel is None or kernel.seccomp is None:
-        return NO_SANDBOX
-    seccomp = "no seccomp" if not kernel.seccomp else f"seccomp {kernel.seccomp}, as agentdash itself"
-    return f"{NO_SANDBOX} ({seccomp}, no namespaces of its own)"
-
-
-def _without_mark(mark: RequestOrigin) -> Remedy:
-    if mark.file is not None:
-        return Remedy(f"remove `{mark.text}` from {mark.where}, and start it again")
-    return Remedy(f"unset {INHERITED}", where="the shell that it is started from, before it is started again")
 
 
 # ---------------------------------------------------------------- what a sandbox denied
@@ -454,9 +378,7 @@ def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessm
         evidence = assess_blocked(found, nested.key.started, "it runs").evidence
         at = assessment.since or nested.key.started
         findings = (*findings, _denied(fleet, nested, found, at, evidence))
-    denied = sorted((path for path in nested.paths if path.denied), key=lambda path: not path.needed)
-    predicted = (PredictedDenials(nested.agent, tuple(denied)),) if denied else ()
-    return replace(layers, findings=findings, predicted_denials=predicted)
+    return replace(layers, findings=findings)
 
 
 def _denied(
@@ -468,7 +390,7 @@ def _denied(
 ) -> Finding:
     """Return the finding about what the sandbox around a worker denies it."""
     denial, process = found.denial, found.sandbox.process
-    target = f": {denial.path} may not be written" if denial.path else ""
+    target = f": it may not write {denial.path}" if denial.path else ""
     return make_finding(
         DENIAL_KINDS[denial.what],
         f"The worker runs inside a sandbox that stops it{target}.",
@@ -492,7 +414,7 @@ def _remedy(fleet: Fleet, occupant: PaneOccupant, denial: Denial, process: Proce
     policy = thread.policy if thread else None
     if denial.what == "network":
         outside = "start it from a shell outside its sandbox, or let that sandbox reach the network"
-        return network_access_remedy(policy, places) if is_codex else Remedy(outside)
+        return turn_network(Network.ON, policy, places) if is_codex else Remedy(outside)
     if not denial.path:
         return None
     operation = "mkdir" if places.kinds.get(denial.path) is PathKind.MISSING else denial.operation

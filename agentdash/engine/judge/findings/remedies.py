@@ -57,22 +57,11 @@ _REPLACED: Final = "(deleted): No such file or directory"
 """Codex was updated while it ran (0.48)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
 """Programs of worker CLIs that `preflight --worker` does not know by this name."""
-_SOCKET_PROGRAMS: Final = frozenset(
-    ("tmux", "screen", "zellij", "docker", "podman", "docker-compose", "ssh-add", "ssh-agent", "gpg",
-     "dbus-send", "systemctl", "xdg-open", "code", "cursor")
-)  # fmt: skip
-"""Programs that ask a server on this machine to act, over a Unix socket: what it does is in no sandbox."""
-_SOCKET_WORDS: Final = re.compile(
-    r"\.sock\b|unix[- ]socket|unix://|/tmux-\d+/|error connecting to /|/ssh-\w+/agent"
-)
 _WORKTREE: Final = "/.git/worktrees/"
 """Also with `--add-dir MAIN/.git` it is read-only, though the policy lets it be written (0.171)."""
 _THIS_MACHINE: Final = re.compile(
     r"(?:.+\.)?localhost|ip6-localhost|host\.docker\.internal|127(?:\.\d+){3}|0\.0\.0\.0|::1?", re.IGNORECASE
 )
-_PROXY_KEEPS_LOCAL: Final = re.compile(r"local/private|not_allowed_local")
-"""Codex's proxy refuses private addresses whatever its list of domains has."""
-_PROXY_HOST: Final = re.compile(r'Network access to "([\w.:-]+)"|"host":\s*"([\w.:-]+)"')
 _HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
 _EXACT: Final = re.compile(r"/[^…\ufffd]*", re.DOTALL)
 """An absolute path without marks of a text that was cut or could not be decoded."""
@@ -110,7 +99,7 @@ def remedy_for(
     if entry.operation == "exec":
         return _instead("no setting lets a sandbox run it", policy, facts)
     if entry.what == "network":
-        return _network_remedy(entry, policy, facts, script)
+        return _network_remedy(entry, policy, facts)
     if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
         # its message names no file; what is known of the CLI does
         reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
@@ -209,18 +198,15 @@ def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: b
 # ---------------------------------------------------------------- Codex: the network
 
 
-def network_access_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the remedy for a worker that needs hosts of the internet: its model."""
-    if policy is not None and (policy.network is not Network.OFF or not policy.writable_roots):
-        return None
-    return turn_network(Network.ON, policy, facts)
-
-
 def turn_network(
     wanted: Literal[Network.ON, Network.OFF], policy: Policy | None, facts: PathFacts
 ) -> Remedy | None:
     """Return the settings that turn the network on or off, unless they were asked for, or would have no
     effect. Files stay as they are."""
+    if policy is not None and wanted is Network.ON and policy.network is not Network.OFF:
+        return None
+    if policy is not None and wanted is Network.ON and not policy.writable_roots:
+        return _instead("a read-only sandbox has no network", policy, facts)
     if (decides := _instead_of_network(wanted, policy, facts)) is not None:
         words = Remedy(f"the network stays on: {decides}")
         return words if wanted is Network.OFF else _instead(decides, policy, facts)
@@ -230,79 +216,25 @@ def turn_network(
     return _profile_entry(profile, "network", {"enabled": value}, facts)
 
 
-def _network_remedy(
-    entry: LedgerEntry | Denial, policy: Policy | None, facts: PathFacts, script: str
-) -> Remedy | None:
+def _network_remedy(entry: LedgerEntry | Denial, policy: Policy | None, facts: PathFacts) -> Remedy | None:
     if policy is None or policy.network in (Network.ON, Network.UNKNOWN):
         return None
-    if _is_socket(entry, script):
-        return _socket_remedy(policy, facts, script)
-    host, is_mediated = _host(entry, policy), policy.network is Network.MEDIATED
-    if host is None or entry.operation == "bind":
+    host = entry.target
+    if host and "/" in host:
+        # with the network on the socket would be open as well, and with it all that its server does outside
+        reason = "what the server of that socket does is in no sandbox"
+    elif not host or not _HOST.fullmatch(host) or entry.operation == "bind":
         reason = "no host is known that a setting could open"
     elif _THIS_MACHINE.fullmatch(host.strip("[]")):
         reason = f"{host} is a service of this machine, which no setting opens alone"
-    elif is_mediated and _PROXY_KEEPS_LOCAL.search(entry.quote):
-        reason = f"{host} has a private address, which the proxy never reaches"
-    elif is_mediated:
-        return _network_domain(host, policy, facts)
-    elif not policy.writable_roots:
-        reason = "a read-only sandbox has no network"
+    elif policy.network is Network.MEDIATED:
+        reason = f"the domains that its proxy allows do not have {host}"
     else:
         return turn_network(Network.ON, policy, facts)
     return _instead(reason, policy, facts)
 
 
-def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
-    """Return the words to approve the command that was denied; a rule for it where Codex never asks.
-
-    Turning the network on would open the socket as well, and with it all that its server does outside.
-    """
-    rule = _command_rule(script, facts) if policy.approval == "never" else None
-    if rule is not None:
-        return rule
-    words = _instead("what the server of that socket does is in no sandbox", policy, facts)
-    if "tmux" not in _programs(script):
-        return words
-    publish = "the states of other workers can be read inside while `agentdash publish` runs outside"
-    return Remedy(f"{words.text}; {publish}")
-
-
-def _is_socket(entry: LedgerEntry | Denial, script: str) -> bool:
-    """Return whether what was denied is a Unix socket of this machine."""
-    if entry.target:
-        return "/" in entry.target
-    return bool(_SOCKET_WORDS.search(entry.quote)) or not _SOCKET_PROGRAMS.isdisjoint(_programs(script))
-
-
-def _programs(script: str) -> set[str]:
-    """Return the names of the programs that a script runs."""
-    from agentdash.sandbox.shell import commands  # noqa: PLC0415 - few remedies read a script
-
-    found = commands(script) if script else None
-    return {command.argv[0].text.rpartition("/")[2] for command in found or () if command.argv}
-
-
-def _host(entry: LedgerEntry | Denial, policy: Policy) -> str | None:
-    """Return the host that was denied: of the proxy's message, or the target."""
-    if policy.network is Network.MEDIATED and (match := _PROXY_HOST.search(entry.quote)):
-        return match[1] or match[2]
-    target = entry.target
-    return target if target and _HOST.fullmatch(target) else None
-
-
 # ---------------------------------------------------------------- what decides instead of a setting
-
-
-def _instead_of_workspace(facts: PathFacts) -> str | None:
-    """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
-    request = facts.request
-    if request is None:
-        return None
-    managed = _managed(request, RequestField.FILESYSTEM)
-    is_barred = managed is not None and '"workspace-write"' not in managed.text
-    is_asked = request.policy.filesystem is Filesystem.WORKSPACE
-    return _decides(request, RequestField.FILESYSTEM, is_asked=is_asked, is_barred=is_barred)
 
 
 def _instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str | None:
@@ -310,33 +242,44 @@ def _instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str 
     request = facts.request
     if request is None or policy is None:
         return None
-    fields = (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
+    asked, fields = request.policy, (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
     field = next((each for each in fields if request.origin(each) is not None), None)
-    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.policy.may_write(path)
+    is_asked = asked.filesystem is Filesystem.WORKSPACE and asked.may_write(path)
     if field is not None and is_asked and not policy.may_write(path):
-        roots = (root for root in request.policy.writable_roots if is_at_or_below(path, root))
+        roots = (root for root in asked.writable_roots if is_at_or_below(path, root))
         if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
             origin = request.origin(field)
             return f"{origin} names a directory that does not exist: create it, and start again"
-        return _decides(request, field, is_barred=True)
+        return _decides(request, field)
     if _managed(request, RequestField.WRITABLE_ROOTS) is not None:
-        return _decides(request, RequestField.WRITABLE_ROOTS, is_barred=True)
-    is_forced = _managed(request, RequestField.FILESYSTEM) is not None
-    has_profile = _profile(policy, facts) is not None
-    return _decides(request, RequestField.FILESYSTEM, is_barred=is_forced and has_profile)
+        return _decides(request, RequestField.WRITABLE_ROOTS)
+    if _managed(request, RequestField.FILESYSTEM) is not None and _profile(policy, facts) is not None:
+        return _decides(request, RequestField.FILESYSTEM)
+    return None
+
+
+def _instead_of_workspace(facts: PathFacts) -> str | None:
+    """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
+    request, field = facts.request, RequestField.FILESYSTEM
+    if request is None:
+        return None
+    managed = _managed(request, field)
+    is_barred = managed is not None and '"workspace-write"' not in managed.text
+    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.origin(field) is not None
+    return _decides(request, field) if is_barred or is_asked else None
 
 
 def _instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts) -> str | None:
     """Return what decides instead of a setting for the `wanted` network, or None if that would help."""
-    request = facts.request
+    request, field = facts.request, RequestField.NETWORK
     if request is None:
         return None
-    managed = _managed(request, RequestField.NETWORK)
+    managed = _managed(request, field)
     # the network of a mode, or of a profile, is opened by a setting of its own where the user may choose that
     is_of_mode = managed is not None and managed.text.startswith("sandbox_mode")
     is_barred = managed is not None and (not is_of_mode or _profile(policy, facts) is not None)
-    is_asked = request.policy.network is wanted
-    return _decides(request, RequestField.NETWORK, is_asked=is_asked, is_barred=is_barred)
+    is_asked = request.policy.network is wanted and request.origin(field) is not None
+    return _decides(request, field) if is_barred or is_asked else None
 
 
 def _can_be_asked(request: Requested | None) -> bool:
@@ -353,18 +296,9 @@ def _managed(request: Requested, field: RequestField) -> RequestOrigin | None:
     return origin if origin is not None and origin.layer is RequestLayer.MANAGED else None
 
 
-def _decides(
-    request: Requested, field: RequestField, *, is_asked: bool = False, is_barred: bool
-) -> str | None:
-    """Return what decides a part instead of a setting, in words, or None if that would have an effect.
-
-    Args:
-        is_asked: whether the request has the value of the setting, perhaps from nowhere.
-        is_barred: whether the setting is known to have no effect.
-    """
+def _decides(request: Requested, field: RequestField) -> str:
+    """Return in words what decides a part, whatever is asked for."""
     asked, given = request.origin(field), request.given_origin(field)
-    if not is_barred and not (is_asked and asked is not None):
-        return None
     if given is not None and given != asked:
         return f"{given} decides, whatever is asked for"
     if asked is not None and asked.file in request.changed_files:
@@ -384,11 +318,6 @@ _BUILT_IN_WORKSPACE: Final = ":workspace"
 _EXTENDED: Final = "workspace-extended"
 """Name of a profile that extends it."""
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-_SHELLS: Final = frozenset(
-    ("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "sudo", "tmux", "screen", "zellij")
-)
-"""Programs that run their arguments: a rule for them would allow more than one command. It would with tmux:
-`tmux ls ';' new-window COMMAND` begins with `tmux ls`."""
 _TEMPORARY: Final = ("/tmp", "/private/tmp")  # noqa: S108 - of the policy
 _AGAIN: Final = "then start Codex again"
 
@@ -432,45 +361,6 @@ def _extra_roots(policy: Policy | None, facts: PathFacts) -> list[str]:
         for root in roots
         if root not in own and root.startswith("/") and not root.endswith("/.codex/memories")
     ]
-
-
-def _network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | None:
-    """Return the settings that let Codex's network proxy connect to one more host."""
-    entry = {_text(host): _text("allow")}
-    profile = _profile(policy, facts)
-    if profile is not None:
-        return _profile_entry(profile, "network.domains", entry, facts)
-    made = _table("features.network_proxy.domains", entry, facts)
-    scalar = "where [features] has `network_proxy = true`, it has to be `network_proxy.enabled = true`"
-    value = _inline({"enabled": "true", "domains": _inline(entry)})
-    return replace(made, where=f"{made.where}; {scalar}", once=_codex(f"features.network_proxy={value}"))
-
-
-def _command_rule(script: str, facts: PathFacts) -> Remedy | None:
-    """Return the rule that lets Codex run this command outside its sandbox without a question.
-
-    A rule with the decision `prompt` is no help: once approved, the command still runs inside (0.169).
-
-    Returns:
-        None if the script is more than one plain command: Codex matches no rule with a pipe, a
-        redirection, an expansion or a second command in it.
-    """
-    from agentdash.sandbox.shell import parse  # noqa: PLC0415 - few remedies read a script
-    from agentdash.sandbox.shell.syntax import Simple  # noqa: PLC0415
-
-    parsed = parse(script) if script else None
-    node = parsed.items[0].node if parsed is not None and len(parsed.items) == 1 else None
-    if not isinstance(node, Simple) or node.assignments or node.redirects or "…" in script:
-        return None
-    words = [word.text for word in node.words]
-    is_literal = all(word.literal for word in node.words)
-    if not words or not is_literal or words[0].rpartition("/")[2] in _SHELLS:
-        return None
-    return Remedy(
-        text=f'prefix_rule(pattern = {_array(words)}, decision = "allow")',
-        where=f"{_codex_home(facts)}/rules/default.rules, as a line of its own; it allows this command, also"
-        f" with further arguments, and no other; {_AGAIN}",
-    )
 
 
 def _table(

@@ -27,7 +27,6 @@ from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
-from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
@@ -53,14 +52,6 @@ _ROWS: Final = {
     RequestField.APPROVAL: LayerField.APPROVAL,
     RequestField.REVIEWER: LayerField.REVIEWER,
 }
-_FLAG_KINDS: Final = {
-    FindingKind.STALE_NETWORK_FLAG: NETWORK_FLAG,
-    FindingKind.ESCALATED_FLAG_LEFT: NETWORK_FLAG,
-    FindingKind.FOREIGN_SANDBOX_FLAG: SANDBOX_FLAG,
-}
-"""The variable that each finding is about."""
-
-
 # ---------------------------------------------------------------- two policies
 
 
@@ -264,17 +255,6 @@ def _as_request(period: PolicyPeriod, request: Requested) -> Requested:
         RequestOrigin(field, RequestLayer.THREAD, period.place) for field, is_so in stated.items() if is_so
     )
     return replace(request, policy=policy, origins=origins, since=period.since, given=None, given_origins=())
-
-
-def with_environment(finding: Finding, requests: Sequence[Requested]) -> Finding:
-    """Return a finding about a sandbox flag with the setting that gives this flag to commands."""
-    flag = _FLAG_KINDS.get(finding.kind)
-    rules = requests[-1].environment if flag is not None and requests else ()
-    rule = next((str(rule) for rule in rules if rule.effect == "sets" and flag in rule.names), None)
-    if rule is None:
-        return finding
-    evidence = Evidence(EvidenceSource.CONFIG, finding.since, "environment-policy", rule)
-    return replace(finding, message=f"{finding.message} {rule}.", evidence=(*finding.evidence, evidence))
 
 
 # ---------------------------------------------------------------- a resumed thread

@@ -8,6 +8,7 @@ A server started inside keeps all its panes inside, whichever client opens them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -51,27 +52,24 @@ class TmuxRequest(NamedTuple):
     """`new-window`, `send-keys` ..."""
     server: str | None
     """`-L NAME`, or a socket path; None for the server that tmux finds by itself."""
+    target: str = ""
+    """`-t`: a pane, a session, or a window of it."""
 
 
-def parse_tmux_request(command: str) -> TmuxRequest | None:
+def parse_tmux_request(script: str) -> TmuxRequest | None:
     """Parse the first tmux command of a shell script that runs something, or return None."""
-    for words in _simple_commands(command) if "tmux" in command else ():
-        if words[0].rpartition("/")[2] != "tmux":
-            continue
-        server, arguments = _parse_options(words[1:])
-        if arguments and arguments[0] in _OPENING_COMMANDS | _DRIVING_COMMANDS:
-            return TmuxRequest(arguments[0], server)
-    return None
-
-
-def _simple_commands(script: str) -> Iterator[list[str]]:
-    """Yield the words of the simple commands of a script; nothing if it cannot be parsed."""
     # one-shot commands start faster without the grammar
     from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
-    for command in commands(script) or ():
-        if command.argv:
-            yield [word.text for word in command.argv]
+    for command in (commands(script) or ()) if "tmux" in script else ():
+        words = [word.text for word in command.argv]
+        if not words or words[0].rpartition("/")[2] != "tmux":
+            continue
+        server, arguments = _parse_options(words[1:])
+        if arguments and arguments[0] in _OPENING_COMMANDS | _DRIVING_COMMANDS:
+            target = next((value for name, value in pairwise(arguments) if name == "-t"), "")
+            return TmuxRequest(arguments[0], server, target)
+    return None
 
 
 def _parse_options(words: list[str]) -> tuple[str | None, list[str]]:
@@ -120,14 +118,15 @@ def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> E
     """Return the first pane outside the sandbox that the call opened or drove."""
     request = parse_tmux_request(call.script or call.text)
     for pane in panes if request is not None else ():
-        server = tree.get(pane.server_pid or 0)
+        server, first = tree.get(pane.server_pid or 0), tree.get(pane.pid)
         if request is None or server is None or not is_multiplexer(server):
             continue
         if request.server and pane.key.server != request.server:
             continue
-        first = tree.get(pane.pid)
         if request.verb in _DRIVING_COMMANDS:
-            if call.exit_code == 0 and (request.server or _is_target(call.text, pane)):
+            names = (pane.key.id, pane.session)
+            is_target = request.target in names or request.target.startswith(f"{pane.session}:")
+            if call.exit_code == 0 and (request.server or is_target):
                 quote = f"`{call.text}` reached the tmux server pid {server.pid}, which is in no sandbox"
                 return Escape(call.ended_at or call.at, call.id, str(pane.key), None, quote)
         elif first is not None and _was_opened(call, first, host):
@@ -138,31 +137,17 @@ def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> E
 
 def _was_opened(call: Call, first: Process, host: Kernel) -> bool:
     """Return whether the first process of a pane was started by the call, and is in no sandbox."""
-    if first.kernel is None or is_sandboxed(first.kernel, host):
+    if first.kernel is None or _is_sandboxed(first.kernel, host):
         return False
     started = first.key.started
     return call.at - _START_TOLERANCE_S <= started <= (call.ended_at or started) + _START_TOLERANCE_S
 
 
-def is_sandboxed(kernel: Kernel, host: Kernel) -> bool:
-    """Return whether a process lives in a sandbox that agentdash is not in.
-
-    That is: user and mount namespaces of its own, or no_new_privs that agentdash does not have.
-    """
+def _is_sandboxed(kernel: Kernel, host: Kernel) -> bool:
+    """Return whether a process lives in a sandbox that agentdash is not in: with user and mount namespaces
+    of its own, or no_new_privs that agentdash does not have."""
     has_own_namespaces = {"user", "mnt"} <= set(kernel.apart_from(host))
     return has_own_namespaces or (bool(kernel.no_new_privs) and not host.no_new_privs)
-
-
-def _is_target(command: str, pane: Pane) -> bool:
-    """Return whether a command names the pane, its session or its window as its target (`-t`)."""
-    targets = (words[at + 1] for words in _simple_commands(command) for at in _options_at(words))
-    return any(
-        target in (pane.key.id, pane.session) or target.startswith(f"{pane.session}:") for target in targets
-    )
-
-
-def _options_at(words: list[str]) -> list[int]:
-    return [at for at, word in enumerate(words[:-1]) if word == "-t"]
 
 
 # ---------------------------------------------------------------- findings
@@ -197,7 +182,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
 
 def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
     """Return the finding about a worker below a tmux server that was started inside a sandbox."""
-    if server is None or server.kernel is None or host is None or not is_sandboxed(server.kernel, host):
+    if server is None or server.kernel is None or host is None or not _is_sandboxed(server.kernel, host):
         return ()
     at, namespaces = server.key.started, ", ".join(server.kernel.apart_from(host))
     quote = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -12,18 +12,14 @@ from agentdash.engine.judge.findings.command_sandbox import (
     child_mode_escalated,
     sandbox_silently_off,
 )
-from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
+from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings
 from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
 from agentdash.engine.judge.findings.remedies import (
     exclude_flags,
     remedy_for,
     startup_remedy,
 )
-from agentdash.engine.judge.findings.requests import (
-    newest_request,
-    request_findings,
-    with_environment,
-)
+from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
@@ -32,9 +28,8 @@ from agentdash.engine.judge.findings.wording import (
     make_finding,
     policy_in_words,
 )
-from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, LedgerEntry, Operation, PathFacts, Remedy
+from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy, may_not
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
@@ -54,7 +49,6 @@ def judge_sandbox(
     *,
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
-    predictor: DenialPredictor | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
@@ -65,7 +59,6 @@ def judge_sandbox(
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, if it has one.
-        predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
@@ -82,7 +75,7 @@ def judge_sandbox(
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
-    differences = _merge(with_environment(finding, requests) for finding in different)
+    differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
     is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
     verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
@@ -104,17 +97,12 @@ def judge_sandbox(
         escalation=escalation,
         applied_policy=_first(each.policy for each in launchers),
         got=_observed([each for each, _ in worst_first if each.recorded is None and not each.effect], thread),
-        findings=(
-            *differences,
-            *_unexplained(policy_changes(thread), differences),
-            *denial_findings(thread, assessment.state, places),
-        ),
+        findings=(*differences, *denial_findings(thread, assessment.state, places)),
         evidence=tuple(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=_ledger(thread, places),
-        predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=newest,
     )
 
@@ -145,22 +133,14 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
         return False
     if observation.granted == "rule" and not observation.sandboxed:
         return False
-    if observation.recorded is not None and not _is_told(observation, thread):
-        return False
+    if observation.recorded is not None:
+        return False  # that there was a sandbox is no word of what it allows
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
     if observation.effect == "reached" and was.network is not Network.ON:
         return False
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
     return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
-
-
-def _is_told(observation: SandboxObservation, thread: Thread) -> bool:
-    """Return whether Codex states that it ran a command as the policy wants it. (What Claude Code states of
-    itself is compared, and proves nothing.)"""
-    policy = thread.policies[observation.policy].policy
-    is_as_configured = observation.recorded is policy.has_agent_sandbox and observation.granted is None
-    return thread.agent == "codex" and is_as_configured
 
 
 def _awaits_call(observation: SandboxObservation) -> bool:
@@ -195,12 +175,6 @@ def _merge_two(known: Finding, finding: Finding) -> Finding:
         pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
         fields=tuple(cells.values()),
     )
-
-
-def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the policy changes that no other finding explains."""
-    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
-    return (change for change in changes if change.last not in dropped)
 
 
 # ---------------------------------------------------------------- what was observed
@@ -341,21 +315,9 @@ def _has_sandbox_mark(observation: SandboxObservation) -> bool:
     return not observation.by_user and any(marks)
 
 
-_REFUSED_TARGETS: Final[Mapping[Operation, str]] = {
-    "read": "may not be read",
-    "exec": "may not be run",
-    "connect": "cannot be reached",
-    "resolve": "cannot be looked up",
-    "bind": "may not be listened on",
-    "start": "cannot be started",
-}
-"""What is refused of the target of an operation; all others write."""
-
-
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    refused = _REFUSED_TARGETS.get(denial.operation, "may not be written")
-    target = f": {denial.target} {refused}" if denial.target else ""
+    target = f": it {may_not(denial.operation)} {denial.target}" if denial.target else ""
     script, policy = call.script or call.text, thread.policy_of(call)
     return _finding(
         thread,

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.reach import Certainty, Reach, Reached
 from agentdash.model.state_paths import (
-    Installed,
     Mount,
     MountTable,
     PathAccess,
-    PredictedDenials,
     StatePath,
     WriteAccess,
     path_access,
     resolve_path,
 )
-
-_MAX_PREDICTIONS: Final = 1000
-"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
-
 
 # ---------------------------------------------------------------- the mounts of a command
 
@@ -126,41 +119,6 @@ def paths_under_policy(
             verdict = verdicts[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
-
-
-def denied_paths(
-    policy: Policy,
-    paths: Iterable[StatePath],
-    env: Mapping[str, str],
-    cwd: str | None,
-    missing: Collection[str] = (),
-) -> tuple[PathAccess, ...]:
-    """Return the state paths that the policy denies, needed ones first. Arguments: `paths_under_policy`."""
-    found = (path for path in paths_under_policy(policy, paths, env, cwd, missing) if path.denied)
-    return tuple(sorted(found, key=lambda path: not path.needed))
-
-
-class DenialPredictor:
-    """What policies would deny the worker CLIs that could be started on a machine; computed once per policy.
-
-    Args:
-        installed: the worker CLIs, and the environment that they would get.
-    """
-
-    def __init__(self, installed: Installed) -> None:
-        self.installed = installed
-        self.predict = lru_cache(_MAX_PREDICTIONS)(self._predict)
-
-    def _predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
-        """Return the state paths that a policy denies, by worker CLI; those without any are left out."""
-        if policy is None:
-            return ()
-        env = self.installed.env
-        found = (
-            PredictedDenials(agent, denied_paths(policy, rows, env, cwd))
-            for agent, rows in self.installed.workers.items()
-        )
-        return tuple(denials for denials in found if denials.paths)
 
 
 # ---------------------------------------------------------------- what a worker could reach

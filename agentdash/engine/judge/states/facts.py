@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from agentdash.model.conversation import shown_tool
-from agentdash.model.denials import Denial, Operation
+from agentdash.model.denials import Denial, may_not
 from agentdash.model.events import ScreenRead
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.process import AwaitedInput
@@ -18,18 +18,6 @@ from agentdash.model.thread import Call
 _MAX_WHY_CHARS: Final = 80
 _MAX_MESSAGE_CHARS: Final = 300
 """Of a final answer; other objects are whole."""
-_DENIED: Final[dict[Operation, str]] = {
-    "mkdir": "may not create",
-    "chmod": "may not change the mode of",
-    "sqlite": "may not write",
-    "git": "may not change",
-    "connect": "may not connect to",
-    "resolve": "may not look up",
-    "bind": "may not listen on",
-    "exec": "may not run",
-    "start": "cannot start the sandbox of",
-}
-"""What a worker may not do; of other operations that is the operation itself: `may not write`."""
 _REASONS: Final = re.compile(
     r"read-only file system|operation not permitted|permission denied|could not resolve host"
     r"|temporary failure in name resolution|network is unreachable|connection refused"
@@ -119,9 +107,7 @@ def shown(reading: ScreenRead) -> Fact:
 
 def denied(denial: Denial, command: str) -> Fact:
     """Return a denial; without a known target, the command is the object."""
-    what = _DENIED.get(denial.operation, f"may not {denial.operation}")
-    if not denial.is_certain:
-        what = f"probably {what}"
+    what = may_not(denial.operation) if denial.is_certain else f"probably {may_not(denial.operation)}"
     reason = _REASONS.search(denial.quote)
     why = reason[0].lower() if reason else ""
     if denial.target is None:

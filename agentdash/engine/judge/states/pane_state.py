@@ -185,7 +185,8 @@ def _assess_alive(
     if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
         return _by_log(session, State.RUNNING, "it tries again", chat.trouble)
     trouble = fleet.troubles.get(str(pane.key))
-    if trouble is not None and state in (None, State.INTERRUPTED) and not _is_over(trouble, reading):
+    is_over = trouble is None or _is_over(trouble, reading, session)
+    if trouble is not None and state in (None, State.INTERRUPTED) and not is_over:
         return conclude(
             State.FAILED_PROVIDER,
             trouble.at,
@@ -284,8 +285,11 @@ def _sandbox_block(
     return None
 
 
-def _is_over(trouble: ProviderTrouble, reading: ScreenRead | None) -> bool:
-    """Return whether work had gone on before it stopped."""
+def _is_over(trouble: ProviderTrouble, reading: ScreenRead | None, session: SessionSeen | None) -> bool:
+    """Return whether work had gone on before it stopped, or another turn has begun since."""
+    chat = session.chat if session is not None else None
+    if chat is not None and chat.turn == "open" and (chat.since or 0.0) > trouble.at:
+        return True
     return trouble.over is not None and reading is not None and reading.at - trouble.over > RECOVERY_S
 
 

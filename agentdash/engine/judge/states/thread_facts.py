@@ -50,10 +50,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """The newest trouble with the provider, seen while its turn was open."""
     session: SessionSeen | None = None
     """The session file of its process (Claude Code), where that names this thread."""
-    asking: Thread | None = None
-    """A thread below it that waits for an approval by Codex's feed: the dialog stands in its own pane."""
     asker: Thread | None = None
-    """The thread of its session whose call a dialog asks about (Claude Code): itself, or a sub-agent."""
+    """The sub-agent that waits for an approval, whose dialog stands in its own pane."""
     dialog: Evidence | None = None
     """Of a sub-agent that asks (Claude Code): the dialog, which stands in the pane of its session."""
     agents: int = 0
@@ -133,9 +131,8 @@ def thread_facts(fleet: Fleet, thread: Thread, links: FleetLinks) -> ThreadFacts
         pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
-        asker=next(iter(_askers(fleet, links, thread)), None) if thread.children else None,
+        asker=_asker(fleet, links, thread) if thread.children else None,
         dialog=_dialog(fleet, links, thread),
-        asking=next(_asking(fleet, thread, frozenset((thread.id,))), None),
         agents=_working_agents(fleet, thread),
     )
 
@@ -166,13 +163,22 @@ def _runs_once(fleet: Fleet, owner: ThreadOwner | None) -> bool:
     return process is not None and process.once
 
 
-def _asking(fleet: Fleet, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
-    for child in thread.children:
-        if child in above or (found := fleet.threads.get(child)) is None:
-            continue
-        if (pushed := fleet.pushed.get(child)) is not None and "waitingOnApproval" in pushed.flags:
-            yield found
-        yield from _asking(fleet, found, above | {child})
+def _asker(fleet: Fleet, links: FleetLinks, thread: Thread) -> Thread | None:
+    """Return the sub-agent of a thread that waits for an approval, or None if the thread itself does."""
+    if thread.agent == "claude":
+        first = next(iter(_askers(fleet, links, thread)), thread)
+        return first if first is not thread else None
+    placed = links.panes.get(thread.id)
+    reading = fleet.readings.get(placed.key) if placed else None
+    below = [each for each in _family(fleet, thread, frozenset()) if each is not thread]
+    quoted = (each for each in below if reading and each.open_calls and _quotes(reading, each.open_calls[-1]))
+    by_feed = (each for each in below if _waits_by_feed(fleet, each))
+    return next(quoted, None) or next(by_feed, None)
+
+
+def _waits_by_feed(fleet: Fleet, thread: Thread) -> bool:
+    pushed = fleet.pushed.get(thread.id)
+    return pushed is not None and "waitingOnApproval" in pushed.flags
 
 
 def _askers(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:

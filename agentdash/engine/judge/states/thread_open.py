@@ -101,15 +101,13 @@ def _wait(
     reading: ScreenRead | None,
 ) -> Assessment:
     """Return what a thread waits for: by its open call, or else as the screen quotes it."""
-    call, on_screen, by = case.newest_open_call, reading, ""
-    if case.asker is not None and case.asker.id != case.thread.id:
-        call, by = case.asker.open_calls[-1], f" of its sub-agent {case.asker.nickname or case.asker.id}"
+    call, on_screen = case.newest_open_call, reading
     if on_screen is not None and on_screen.state not in (State.WAITING_APPROVAL, State.WAITING_INPUT):
         on_screen = None
     tool = f"{call.tool} " if call is not None and call.kind == "other" else ""
     object_ = f": {tool}{call.text}" if call is not None and (tool or call.text) else ""
     if state is State.WAITING_APPROVAL:
-        why, fact = f"waits for an approval{by}{object_}", facts.wants(call, on_screen=on_screen)
+        why, fact = f"waits for an approval{object_}", facts.wants(call, on_screen=on_screen)
     elif on_screen is not None and (call is None or call.kind != "question"):
         why, fact = f"asks{object_}", facts.shown(on_screen)
     else:
@@ -119,21 +117,26 @@ def _wait(
 
 def approval_of_sub_agent(case: ThreadFacts) -> Assessment | None:
     """Return that a thread below it waits for an approval, whose dialog its own pane shows."""
-    asking, reading = case.asking, case.reading
-    if asking is None or reading is None or reading.state != State.WAITING_APPROVAL:
+    asker, reading, session = case.asker, case.reading, case.session
+    is_waiting = session is not None and session.status == "waiting"
+    is_shown = reading is not None and reading.state == State.WAITING_APPROVAL
+    if asker is None or not (is_shown or is_waiting):
         return None
-    call = asking.open_calls[-1] if asking.open_calls else None
-    why = f"its sub-agent {asking.nickname or asking.id} waits for an approval"
-    text = f"thread/status/changed waitingOnApproval of {asking.id}"
+    call, name = asker.open_calls[-1] if asker.open_calls else None, asker.nickname or asker.id
+    evidence = []
+    if session is not None and is_waiting:
+        evidence.append(Evidence(EvidenceSource.SESSION_FILE, session.since, _STATUS_RULE, "status waiting"))
+    if reading is not None and is_shown:
+        evidence.append(screen_evidence(reading, reading.text))
+    since = evidence[0].at
+    asks = Evidence(EvidenceSource.ROLLOUT, since, "sub-agent-asks", f"{name} ({asker.id}) waits for it")
     return Assessment(
         state=State.WAITING_APPROVAL,
-        since=reading.at,
-        why=f"{why}: {call.text}" if call else why,
-        evidence=(
-            Evidence(EvidenceSource.CODEX_FEED, reading.at, "sub-agent-asks", text),
-            screen_evidence(reading, reading.text),
-        ),
+        since=since,
+        why=f"its sub-agent {name} waits for an approval{f': {call.text}' if call else ''}",
+        evidence=(asks, *evidence),
         fact=facts.wants(call, on_screen=reading),
+        asker=asker.id,
     )
 
 
@@ -348,7 +351,7 @@ def turn_open(case: ThreadFacts) -> Assessment | None:
         return None  # files without turn marks: the last message, or the end
     log, process = EvidenceSource.ROLLOUT, EvidenceSource.PROCESS
     evidence = [Evidence(log, turn.since, "turn-open", "the turn has begun and not ended")]
-    why, fact = "turn open, waiting for the model", facts.works(call, turn.message or "")
+    why, fact = "thinking", facts.works(call, turn.message or "")
     if call is not None:
         why = f"{_open_call_in_words(call)} since the turn's last call"
         evidence.append(Evidence(log, call.at, "call-open", f"{call.tool}: {call.text}"))

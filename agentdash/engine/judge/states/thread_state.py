@@ -113,7 +113,7 @@ def turn_aborted(case: ThreadFacts) -> Assessment | None:
         State.INTERRUPTED,
         turn.ended_at,
         "turn-aborted",
-        f"its turn was interrupted{by}{silent}",
+        f"interrupted{by}{silent}",
         text=turn.reason or "turn_aborted",
         fact=facts.stopped(f"{by}{silent}".strip(" ();"), turn.message or case.thread.last_prompt or ""),
     )
@@ -236,7 +236,7 @@ def turn_complete(case: ThreadFacts) -> Assessment | None:
         return None
     background = [call for call in case.thread.calls if _goes_on(case, call)]
     note = f"; `{background[-1].text}` goes on in the background" if background else ""
-    why = f"its turn is complete{note}{_refusals(case.thread, turn)}"
+    why = f"finished{note}{_refusals(case.thread, turn)}"
     if question := question_of(turn.message or ""):
         why = f"{why}; it ended with a question: {clean_line(question)}"
     text = turn.message or "task_complete"
