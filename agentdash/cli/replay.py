@@ -23,7 +23,7 @@ from agentdash.cli.options import (
 from agentdash.cli.paths import PATH
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
-from agentdash.config import Config, journal_folder, state_folder
+from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S
 from agentdash.tui import start_up
 
@@ -122,7 +122,6 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     from agentdash.cli.family import recalled
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
-    from agentdash.store.digests import DigestStore
     from agentdash.tui.library.app import LibraryApp
     from agentdash.tui.library.model import LibraryModel
 
@@ -132,7 +131,6 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
         clock,
         ClaudeHome(config.claude_home),
         recordings=journal,
-        digests=DigestStore(state_folder()),
         recall=recalled,
     )
     export = partial(exported, config=config, journal=journal)
