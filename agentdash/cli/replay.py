@@ -181,7 +181,7 @@ def _play(
     family, recorded = _family(target, config, journal)
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=gap, speed=speed, open_extra=recorded)
+    player = Player(family, clock, gap=gap, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"

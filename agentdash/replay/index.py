@@ -176,17 +176,15 @@ class StreamIndex:
     """The index of a merged stream. A position is a number of consumed steps.
 
     Args:
-        open_stream: returns the stream, positioned at its beginning.
+        stream: at its beginning.
         size: bytes of its files.
         gap: seconds; a longer pause between two visible steps counts as this.
         is_open: returns whether more may still be written, given the time of the newest step. Called when
             all has been read.
     """
 
-    def __init__(
-        self, open_stream: Callable[[], MergedStream], size: int, gap: float, is_open: Callable[[float], bool]
-    ) -> None:
-        self._cursor = Cursor(open_stream())
+    def __init__(self, stream: MergedStream, size: int, gap: float, is_open: Callable[[float], bool]) -> None:
+        self._cursor = Cursor(stream)
         self._size = size
         self._gap = gap
         self._is_open = is_open
