@@ -24,7 +24,7 @@ from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import SETTLE_S
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark, StreamIndex
-from agentdash.replay.streams import FileStream, family_stream, stop_reading_on
+from agentdash.replay.streams import FileStream, family_stream
 from agentdash.replay.worker_thread import WorkerThread
 
 _FRAME_INTERVAL_S: Final = 0.1
@@ -134,8 +134,7 @@ class Player:
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit the fleet whenever the position changes; at the end, wait for more."""
         del channel
-        stopped = threading.Event()
-        reading = WorkerThread("player", lambda: stop_reading_on(stopped))
+        reading = WorkerThread("player")
         indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
         indexing.start()
         shown = None
@@ -152,7 +151,6 @@ class Player:
                 self._changed.clear()
                 self._play_on()
         finally:
-            stopped.set()
             reading.end()
             self.index.stop()
             indexing.join(_INDEX_END_S)
