@@ -13,8 +13,7 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call, Tokens
 from agentdash.model.worker import Sandbox
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.cells import COLUMNS, fact_line, row_lines, sandbox_words
-from agentdash.tui.fleet.columns import layout
+from agentdash.tui.fleet.cells import COLUMNS, fact_line, layout, row_lines, sandbox_words
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width

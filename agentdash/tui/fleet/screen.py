@@ -17,9 +17,8 @@ from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, keep_places
-from agentdash.tui.primitives.filter_bar import FilterBar
+from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import Line, Span

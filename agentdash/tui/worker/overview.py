@@ -20,7 +20,7 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
 from agentdash.tui.worker.conversation import call_words, outcome, record
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
-from agentdash.tui.worker.usage import context_share, cost_words
+from agentdash.tui.worker.usage import context_words, cost_words
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
 """In a narrower panel the timeline stands below."""
@@ -49,7 +49,7 @@ _TONES: Final[dict[str, Tone]] = {
 
 def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     """Return a worker in one line: its name, agent, parent, host, window, directory, cost and context."""
-    share = context_share(worker)
+    context = context_words(worker)
     before = [
         " ".join(filter(None, (worker.agent.name, worker.agent.version))),
         f"child of {parent}" if parent else "",
@@ -57,7 +57,7 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
         worker.pane_there or "",
         f"window {worker.pane.window}" if worker.pane else "",
     ]
-    after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
+    after = [cost_words(worker), f"{context} context" if context else ""]
     dot = f" {look.glyphs.dot} "
     room = cells - sum(len(dot) + cell_len(part) for part in (worker.name, *before, *after) if part)
     directory = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 
+_ROUNDING: Final = 1e-9
+"""29 of 100 is 28.999… % in binary."""
 _FULL_FROM: Final = 0.8
 """Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
 
@@ -17,6 +20,12 @@ def context_share(worker: Worker) -> float | None:
     if tokens.context is not None and tokens.window:
         return tokens.context / tokens.window
     return shown.percent / 100 if shown is not None and shown.percent is not None else None
+
+
+def context_words(worker: Worker) -> str:
+    """Return how full the context of a worker is, `37%`; empty if not known."""
+    share = context_share(worker)
+    return "" if share is None else f"{math.floor(100 * share + _ROUNDING)}%"
 
 
 def is_nearly_full(share: float | None) -> bool:
