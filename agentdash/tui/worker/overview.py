@@ -76,10 +76,10 @@ def overview(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
     """
     if cells < _TIMELINE_BESIDE_FROM_CELLS:
         lines = summary(worker, cells, look, height)
-        return [*lines, BLANK, *_latest(worker, cells, look)]
+        return [*lines, BLANK, *timeline(worker, cells, look)]
     room = cells * 3 // 5
     left = summary(worker, room, look, height)
-    right = _latest(worker, cells - room - 3, look)
+    right = timeline(worker, cells - room - 3, look)
     bar = Span(f" {_BAR[look.glyphs is ASCII]} ", "rule")
     height = max(len(left), len(right))
     left, right = (side + [BLANK] * (height - len(side)) for side in (left, right))
@@ -178,14 +178,6 @@ def remedies(worker: Worker) -> list[str]:
 
 
 # ---------------------------------------------------------------- timeline
-
-
-def _latest(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return what a worker did last; if only its screen tells, that."""
-    lines = timeline(worker, cells, look)
-    if worker.moments or worker.pane is None or worker.state in _ASKING:
-        return lines
-    return [*lines, *_dialog(worker, cells, look)]
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
