@@ -163,10 +163,9 @@ async def test_a_replay_shows_nothing_later_than_its_time():
     player = app._player
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
+        player.seek(1.0)
         await pilot.press("enter")
         app.action_tab_named("Commands")
-        player.seek(1.0)
-        app.draw()
         everything = await shown(pilot, app)
         player.seek(0.0)
         player.seek_mark(Mark.COMMAND, 1)
