@@ -17,6 +17,7 @@ from agentdash.model.denials import Certainty
 from agentdash.model.findings import FindingKind, Verdict
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.states import Group, State
+from agentdash.model.usage_limits import UsageLimit, usage_limits
 from agentdash.model.worker import Snapshot, Worker
 
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -65,6 +66,7 @@ def metrics_text(snapshot: Snapshot, now: float) -> str:
     for worker in present:
         for entry in worker.sandbox.denials:
             denials[entry.certainty] += entry.count
+    limits = [_Sample(limit.window.used, _limit_labels(limit)) for limit in usage_limits(present, now)]
     parts = (
         _gauge("build_info", "Version of agentdash.", [_Sample(1, {"version": __version__})]),
         _gauge(
@@ -101,6 +103,7 @@ def metrics_text(snapshot: Snapshot, now: float) -> str:
             "How long each worker has needed the user; those that wait longest.",
             [_Sample(_waited(worker, now), _labels(worker)) for worker in waiting[:_MAX_WAITING]],
         ),
+        _gauge("usage_percent", "Usage limits of accounts, as stated last, until their reset.", limits),
         _gauge(
             "source_up",
             "Whether a source of facts works.",
@@ -123,6 +126,10 @@ def _waited(worker: Worker, now: float) -> float:
 
 def _labels(worker: Worker) -> dict[str, str]:
     return {"id": worker.id, "name": worker.name, "agent": worker.agent.name, "state": worker.state}
+
+
+def _limit_labels(limit: UsageLimit) -> dict[str, str]:
+    return {"agent": limit.agent, "home": limit.home, "plan": limit.window.plan, "span": limit.span}
 
 
 def _gauge(name: str, meaning: str, samples: Iterable[_Sample]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.pane import ScreenUsage
 from agentdash.model.requested import Requested, RequestField
-from agentdash.model.times import day_of, iso
+from agentdash.model.times import iso
 
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
@@ -120,8 +120,6 @@ class DenialReport(msgspec.Struct):
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None
     """The worker CLI that ran inside the sandbox and failed there."""
-    days: dict[str, int]
-    """Denied calls by day (UTC), the newest days: `{"2026-11-20": 2}`."""
     remedy: str | None = None
     remedy_where: str | None = None
     remedy_once: str | None = None
@@ -133,7 +131,6 @@ def denial_report(entry: LedgerEntry) -> DenialReport:
         DenialReport,
         entry,
         what="other" if entry.what == "sandbox" else entry.what,
-        days={day_of(day): count for day, count in entry.days},
         **remedy_fields(entry.remedy),
     )
 
@@ -335,6 +332,8 @@ class WorkerReport(msgspec.Struct):
     workers."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
+    limited_until: str | None = None
+    """When the usage limit that it has stopped at is reset, or was; null: at none."""
     known: list[str] = []
     """The kinds of its findings that the user has marked as known: nothing counts them as problems."""
 
@@ -367,6 +366,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         history=[document(StatePeriodReport, period) for period in worker.history],
         host=worker.host,
         on_screen=worker.on_screen,
+        limited_until=iso(worker.limited_until),
         known=list(worker.known),
     )
 

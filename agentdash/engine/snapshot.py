@@ -21,6 +21,7 @@ from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
+from agentdash.engine.judge.usage_limits import with_limit
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
@@ -307,17 +308,21 @@ class _SnapshotBuilder:
                 self._dues.append(stalls_at)
         if settled.due is not None:
             self._dues.append(settled.due)
+        assessment, until = settled.assessment, worker.limited_until
+        if until is not None and assessment.state is State.FAILED_PROVIDER:
+            assessment = with_limit(assessment, until, self._now)
         standing = judge_attention(
-            settled.assessment,
+            assessment,
             is_held=is_held,
             looked_at=self._attention.looked_at,
             acknowledgement=self._acknowledged.get(worker.id),
             now=self._now,
+            limited_until=until,
         )
         if standing.due is not None:
             self._dues.append(standing.due)
         shown: dict[str, Any] = {
-            "assessment": settled.assessment,
+            "assessment": assessment,
             "history": settled.periods,
             "stalled": stalled,
             "standing": standing.group,
@@ -427,6 +432,7 @@ def judge_standing(row: Worker, acknowledgement: Acknowledgement | None, now: fl
         looked_at=None,
         acknowledgement=acknowledgement,
         now=now,
+        limited_until=row.limited_until,
     )
     group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
     return replace(row, standing=group)

@@ -15,6 +15,7 @@ from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, j
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.engine.judge.usage_limits import limited_until
 from agentdash.model.chat import Chat
 from agentdash.model.denials import PathFacts
 from agentdash.model.events import ScreenRead, SessionSeen
@@ -125,6 +126,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         cwd=thread.cwd,
         started=thread.created_at,
         tokens=thread.tokens,
+        limited_until=limited_until(thread, assessment),
         last_activity=_last_activity(thread),
         line=_activity_line(thread, assessment),
         links=tuple(_thread_links(inputs)),

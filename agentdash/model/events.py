@@ -27,7 +27,7 @@ from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess
 from agentdash.model.states import Attention
-from agentdash.model.tokens import ModelUsage
+from agentdash.model.tokens import ModelUsage, UsageWindow
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
@@ -56,10 +56,6 @@ Outcome = Literal[
 ]
 """How a call ended. `running`: it returned to the model while its process lives on. `denied`: Codex itself
 called the failure a sandbox denial. `failed`: it could not be carried out at all."""
-
-
-AllowedBy = Literal["person", "rule", "mode"]
-"""What allowed a call: an answer to its permission prompt, a rule of the settings, or the permission mode."""
 
 
 class ThreadEvent(Event, frozen=True, kw_only=True):
@@ -188,8 +184,8 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """The words in which Codex states it."""
     launcher: Launcher | None = None
     """The launcher of the command, where it has printed that."""
-    allowed_by: AllowedBy | None = None
-    """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
+    approved: bool = False
+    """Whether the CLI states that the user allowed it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()
     """Of a patch: what it has changed, where the CLI states it."""
     grant: Grant | None = None
@@ -239,9 +235,8 @@ class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"
     """Tokens in the model's context at the last request."""
     window: int | None = None
     """The model's context window."""
-    limit_used: float | None = None
-    """Percent of the primary rate limit used."""
-    limit_resets_at: float | None = None
+    limits: tuple[UsageWindow, ...] = ()
+    """The account's usage limits."""
 
 
 class ThreadNamed(ThreadEvent, frozen=True, kw_only=True, tag="thread-named"):

@@ -11,7 +11,6 @@ import msgspec
 
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
-    AllowedBy,
     CallKind,
     Escalation,
     FileSeen,
@@ -22,7 +21,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.policy import Grant, Policy
-from agentdash.model.tokens import ModelUsage
+from agentdash.model.tokens import ModelUsage, UsageWindow
 
 GRANT: Final = "request_permissions"
 GRANT_ENDED: Final = "end of the grant"
@@ -84,8 +83,6 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     session: str | None = None
     sandboxed: bool | None = None
     """Whether the CLI states that it ran in its sandbox; None: not stated."""
-    allowed_by: AllowedBy | None = None
-    """What allowed it, where the CLI states it."""
     denials: tuple[Denial, ...] = ()
     """The denials that its output shows, where the policy explains them."""
 
@@ -161,8 +158,8 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same by model."""
     context: int | None = None
     window: int | None = None
-    limit_used: float | None = None
-    limit_resets_at: float | None = None
+    limits: tuple[UsageWindow, ...] = ()
+    """The usage limits of its account, as it stated them last."""
 
 
 def without_record(size: int) -> str:

@@ -170,6 +170,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
+    limited_until: float | None = None
+    """When the usage limit that it has stopped at is reset, or was (unix seconds); None: at none."""
     host: str | None = None
     """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
     host. `id` and `parent` have its name in front of them, and `pane` is None."""
@@ -197,6 +199,14 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def fact(self) -> Fact:
         """Return what it does or needs, in short; the reason of its state where nothing shorter is known."""
         return self.assessment.fact or Fact(FactKind.UNCLEAR, self.assessment.why)
+
+    @property
+    def context_share(self) -> float | None:
+        """Return how full its context is, by its file, else by its screen; None if not known."""
+        if self.tokens.context is not None and self.tokens.window:
+            return self.tokens.context / self.tokens.window
+        shown = self.on_screen
+        return shown.percent / 100 if shown is not None and shown.percent is not None else None
 
     @property
     def mismatch(self) -> bool:

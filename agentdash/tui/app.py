@@ -185,7 +185,7 @@ class AgentDash(BaseApp[None]):
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
         view = View(
-            Look(self._clock.now(), self.glyphs),
+            Look(self._clock.now(), self.glyphs, self.options.thresholds),
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from textual.theme import BUILTIN_THEMES, Theme
 
+from agentdash.config import NO_THRESHOLDS, ThresholdSettings
 from agentdash.model.findings import Direction, Severity, Verdict
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
@@ -90,6 +91,7 @@ class Look(NamedTuple):
     now: float
     """Unix seconds, for ages."""
     glyphs: Glyphs
+    thresholds: ThresholdSettings = NO_THRESHOLDS
 
 
 TONES_OF_STATES: Final[dict[State, Tone]] = {

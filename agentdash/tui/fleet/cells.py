@@ -12,12 +12,13 @@ from agentdash.model.fact import Fact
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
+from agentdash.thresholds import passed
 from agentdash.tui.fleet.differences import difference_line
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
-from agentdash.tui.worker.usage import context_share, context_words, cost_words, is_nearly_full
+from agentdash.tui.worker.usage import context_words, cost_words, is_nearly_full
 
 CARDS_BELOW_CELLS: Final = 50
 """In a narrower list, workers that need the user have their names on a line of their own, and others lose
@@ -199,12 +200,20 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     row, worker = item
     tone: Tone = "strong" if worker.needs_you else "" if worker.group == "running" else "muted"
     if not (worker.below and row.folded):
-        return fact_line(fact_of(worker), cells, look, tone)
+        if not (marks := _marks(worker, look)) or (room := cells - width(marks)) < _MIN_OBJECT_CELLS:
+            return fact_line(fact_of(worker), cells, look, tone)
+        return justify(fact_line(fact_of(worker), room, look, tone), marks, cells, look.glyphs.ellipsis)
     more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
     below = Span(f"{worker.below[0].replace('-', ' ', 1)}{more}  ", "ask")
     room = cells - width((below,))
     rest = fact_line(fact_of(worker), room, look, tone) if room >= _MIN_OBJECT_CELLS else ()
     return fit((below, *rest), cells, look.glyphs.ellipsis)
+
+
+def _marks(worker: Worker, look: Look) -> Line:
+    """Return the thresholds that a worker has passed."""
+    words = ", ".join(words for _, words in passed(worker, look.thresholds, look.now))
+    return (Span(f"  {words}", "stuck"),) if words else ()
 
 
 # ---------------------------------------------------------------- cells of the other columns
@@ -285,7 +294,7 @@ def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
 def _context_cell(item: Item, cells: int, _: Look) -> Line:
     """Return how full the context is, `37%`; where that is not known, the total of tokens, `12.4k`."""
     worker = item[1]
-    share, shown = context_share(worker), worker.on_screen
+    share, shown = worker.context_share, worker.on_screen
     if share is None:
         text = count(worker.tokens.total or (shown.total if shown else None))
         return (Span(elide(text, cells, ""), "muted"),)

@@ -97,9 +97,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         listed = list(self._library.entries())
         self.call_later(self._show_listed, listed)
         known = {
-            key: self._library.refresh(entry)
-            for key, entry in self.model.entries.items()
-            if entry.depth != "listed"
+            key: self._library.refresh(entry) for key, entry in self.model.entries.items() if entry.is_read
         }
         reported = time.monotonic()
         portion: list[Entry] = []

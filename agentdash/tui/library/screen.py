@@ -35,7 +35,7 @@ def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
     """
     entries = model.entries.values()
     total, helped = len(entries), len(entries) - len(model.families)
-    read = sum(entry.depth != "listed" for entry in entries)
+    read = sum(entry.is_read for entry in entries)
     unreadable = len(model.unread) + sum(entry.problem is not None for entry in entries)
     dots = look.glyphs.ellipsis
     spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(f"  {_counted(total, 'session')}", "strong")]

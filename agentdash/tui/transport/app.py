@@ -14,8 +14,8 @@ from textual.worker import get_current_worker
 
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
+from agentdash.replay.cursor import members_only
 from agentdash.replay.library.search import Hit, TextSearch
-from agentdash.replay.step_snapshots import members_only
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids

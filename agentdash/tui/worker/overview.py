@@ -15,6 +15,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Worker
+from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
@@ -134,6 +135,8 @@ def _state(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
         silence = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}"
         text = f"{silence}; last: {worker.line or assessment.why}"
         lines += paragraph(text, cells, head=(Span("stalled: ", "stuck"),), cap=3)
+    if words := ", ".join(words for _, words in passed(worker, look.thresholds, look.now)):
+        lines += paragraph(words, cells, head=(Span("threshold: ", "stuck"),), cap=2)
     if worker.below:
         below = (each.replace("-", " ", 1) for each in worker.below)
         lines += paragraph(f"below it: {', '.join(below)}", cells, "ask", head=(Span("! ", "ask"),), cap=3)

@@ -14,17 +14,9 @@ _FULL_FROM: Final = 0.8
 """Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
 
 
-def context_share(worker: Worker) -> float | None:
-    """Return how full the context of a worker is, by its file, else by its screen; None if not known."""
-    tokens, shown = worker.tokens, worker.on_screen
-    if tokens.context is not None and tokens.window:
-        return tokens.context / tokens.window
-    return shown.percent / 100 if shown is not None and shown.percent is not None else None
-
-
 def context_words(worker: Worker) -> str:
     """Return how full the context of a worker is, `37%`; empty if not known."""
-    share = context_share(worker)
+    share = worker.context_share
     return "" if share is None else f"{math.floor(100 * share + _ROUNDING)}%"
 
 
