@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
 from agentdash.engine.reduce.denial_ledger import record_denials
+from agentdash.engine.reduce.edits import add_edits, named_files
 from agentdash.model import events as e
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.evidence import EvidenceSource
@@ -63,6 +64,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         escalation=event.escalation,
         let_out_by=event.let_out_by,
         by_user=event.by_user,
+        edits=named_files(event, event.cwd or thread.cwd),
     )
     others = (other for other in thread.open_calls if other.id != call.id)
     thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
@@ -104,7 +106,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
         calls=_append_calls(others, (ended,)),
     )
-    thread = record_denials(thread, ended, event.at)
+    thread = add_edits(record_denials(thread, ended, event.at), ended, event)
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
     if known.kind == "poll":

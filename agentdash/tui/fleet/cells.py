@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 from collections.abc import Callable
 from typing import Final
 
@@ -47,6 +48,8 @@ _MIN_OBJECT_CELLS: Final = 18
 """Where an object has less room, the words before it are left out."""
 _INDENT: Final = 4
 """Of the lines below a worker's first."""
+_MAX_SHARED_CELLS: Final = 12
+"""Of the name of a worker that has edited the same file."""
 _MAX_OBJECT_LINES: Final = 3
 """Of the object of a worker that needs the user, in a narrow list."""
 
@@ -137,9 +140,14 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
 
 
 def _marks(worker: Worker, look: Look) -> Line:
-    """Return the thresholds that a worker has passed."""
+    """Return the thresholds that a worker has passed, and the file that another one has edited as well."""
     words = ", ".join(words for _, words in passed(worker, look.thresholds, look.now))
-    return (Span(f"  {words}", "stuck"),) if words else ()
+    marks: Line = (Span(f"  {words}", "stuck"),) if words else ()
+    if not worker.same_files:
+        return marks
+    same = worker.same_files[0]
+    also = f"  {posixpath.basename(same.path)} also: {same.name[:_MAX_SHARED_CELLS]}"
+    return (*marks, Span(also, "waited"))
 
 
 # ---------------------------------------------------------------- cells of the other columns
