@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from agentdash.engine.edits import WITHIN_S, same_files
 from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
@@ -24,7 +25,6 @@ from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.judge.usage_limits import with_limit
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
-from agentdash.engine.same_files import WITHIN_S, same_files
 from agentdash.engine.thread_worker import (
     RowInputs,
     Surroundings,

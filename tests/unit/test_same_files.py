@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agentdash.engine.edits import same_files
 from agentdash.engine.reduce.thread import reduce_thread
-from agentdash.engine.same_files import same_files
 from agentdash.model import events as e
 from agentdash.model.changes import Edit, FileChange
 from agentdash.model.git import Repository

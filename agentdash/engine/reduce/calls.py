@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
+from agentdash.engine.edits import add_edits, named_files
 from agentdash.engine.reduce.denial_ledger import record_denials
-from agentdash.engine.reduce.edits import add_edits, named_files
 from agentdash.model import events as e
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.evidence import EvidenceSource
