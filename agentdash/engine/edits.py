@@ -1,5 +1,4 @@
-"""Which files workers have edited, as far as their records name them, and which of them two live workers have:
-information, no alarm."""
+"""Which files workers have edited, as far as their records name them, and which two of them have."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def _edited_by_sed(script: str) -> Iterator[str]:
 
 
 # ------------------------------------------------------------
-# Files of one repository that two live workers have edited within half an hour
+# Files of one repository that two live workers have edited within half an hour: information, no alarm
 
 
 WITHIN_S: Final = 1_800.0
