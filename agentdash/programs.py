@@ -59,7 +59,7 @@ def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str:
     if (found := shutil.which(name, path=safe_path(environ) or os.devnull)) is not None:
         return found
     elsewhere = shutil.which(name, path=environ.get("PATH"))
-    why = f"only {elsewhere}, which a worker may have put there" if elsewhere else os.strerror(errno.ENOENT)
+    why = f"only {elsewhere}, which a worker may have put there" if elsewhere else "not installed"
     raise FileNotFoundError(errno.ENOENT, why, name)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
+from agentdash import __version__
 from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -28,9 +29,8 @@ from agentdash.cli.options import (
 )
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
-from agentdash.model.suggestions import suggest
+from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.tui import start_up
-from agentdash.version import described_version
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,9 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as unknown:
-            raise click.exceptions.NoSuchCommand(unknown.command_name, None, COMMANDS, ctx) from None
+            name = unknown.command_name
+            text = f"No such command '{name}'{did_you_mean(name, COMMANDS)}"
+            raise click.exceptions.NoSuchCommand(name, text, None, ctx) from None
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the options; `--help` and `--version` print."""
@@ -135,7 +137,7 @@ class _Commands(click.Group):
     hidden=True,
     help="Exit when this pane of the same tmux server closes.",
 )
-@click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.

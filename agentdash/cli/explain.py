@@ -8,21 +8,14 @@ import click
 import msgspec
 
 from agentdash.agents.registry import adapters
-from agentdash.agents.screen_reader import read_screen, versions_tested
+from agentdash.agents.screen_reader import ScreenReading, read_screen, versions_tested
 from agentdash.cli.fleet_access import exit_code, read_fleet
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, not_empty, options
 from agentdash.cli.output import console, print_document
 from agentdash.guide import sections
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.suggestions import did_you_mean
-from agentdash.report.explain import (
-    ScreenReport,
-    ScreenshotReport,
-    explain_report,
-    print_explained,
-    print_screen,
-    screen_report,
-)
+from agentdash.report.explain import ScreenshotReport, explain_report, print_explained, print_screen
 
 
 @click.command()
@@ -37,7 +30,7 @@ from agentdash.report.explain import (
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@json_option("explain/1", "explain-screen/1")
+@json_option("explain/1")
 def explain(target: str | None, screen: TextIO | None, agent: str | None, as_json: bool, **given: Any) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
@@ -53,11 +46,9 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, as_jso
     tmux capture-pane -p -t %4 | agentdash explain --screen - --agent opencode
     """
     if screen is not None:
-        report = _read_screen(_screenshot(screen.read(), agent))
-        if as_json:
-            print_document(report)
-        else:
-            print_screen(report, console())
+        shot = _screenshot(screen.read(), agent)
+        reading = _read_screen(shot)
+        print_screen(reading, shot.agent, versions_tested(shot.agent, reading.rule), console())
         return 0
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
@@ -77,45 +68,41 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, as_jso
 
 
 def _screenshot(text: str, agent: str | None) -> ScreenshotReport:
-    """Return a screen as it is in a file: its text, or a document with a pane."""
-    plain = ScreenshotReport(
-        agent=agent or "", title="", width=0, height=0, cursor=None, screen=text.split("\n")
-    )
-    if not text.lstrip().startswith("{"):
-        return plain
-    try:
-        document = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
-        return plain
-    workers = document.get("workers")
-    if isinstance(workers, list):
-        panes = [each.get("pane") for each in workers if isinstance(each, dict)]
-        found = [pane for pane in panes if isinstance(pane, dict)]
-        if len(found) != 1:
-            raise click.BadParameter(
-                f"it has {len(found)} panes: give the document of one (agentdash explain %4 --json)",
-                param_hint="--screen",
-            )
-        document = found[0]
-    try:
-        shot = msgspec.convert(document, ScreenshotReport)
-    except msgspec.ValidationError as error:
-        raise click.BadParameter(f"it has no pane: {error}", param_hint="--screen") from error
-    return msgspec.structs.replace(shot, agent=agent or shot.agent)
-
-
-def _read_screen(shot: ScreenshotReport) -> ScreenReport:
-    """Return what the rules of the worker CLI make of a screen.
+    """Return a screen as it is in a file: its text, or a document of one worker with a pane.
 
     Raises:
-        click.BadParameter: there is no such worker CLI.
+        click.BadParameter: the document has no pane, or there is no such worker CLI.
     """
+    shot = ScreenshotReport(
+        agent=agent or "", title="", width=0, height=0, cursor=None, screen=text.split("\n")
+    )
+    if text.lstrip().startswith("{"):
+        try:
+            shot = msgspec.json.decode(text, type=_Document).workers[0].pane
+        except (msgspec.DecodeError, IndexError, RecursionError) as error:
+            what = "give a screen, or what `explain %4 --json` printed"
+            raise click.BadParameter(f"it has no pane: {what}", param_hint="--screen") from error
+    shot.agent = agent or shot.agent
     if shot.agent not in adapters():
         raise click.BadParameter(
             f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(adapters()))}",
             param_hint="--agent",
         )
-    reading = read_screen(
+    return shot
+
+
+class _Shown(msgspec.Struct):
+    pane: ScreenshotReport
+
+
+class _Document(msgspec.Struct):
+    """What is read of the document of `explain`."""
+
+    workers: list[_Shown]
+
+
+def _read_screen(shot: ScreenshotReport) -> ScreenReading:
+    return read_screen(
         shot.agent,
         clean_block("\n".join(shot.screen)).split("\n"),
         title=clean_line(shot.title),
@@ -123,4 +110,3 @@ def _read_screen(shot: ScreenshotReport) -> ScreenReport:
         width=shot.width,
         height=shot.height,
     )
-    return screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule))

@@ -15,7 +15,6 @@ from agentdash.cli.options import (
     CODEX_HOME_OPTION,
     JOURNAL_OPTION,
     SPEEDS,
-    Span,
     config_of,
     not_empty,
     options,
@@ -45,15 +44,6 @@ if TYPE_CHECKING:
     help="Factor of real time, from 0.25 to 64.",
 )
 @click.option(
-    "-i",
-    "--idle",
-    type=Span(),
-    default=MAX_GAP_S,
-    show_default=True,
-    metavar="TIME",
-    help="Shorten pauses to this: seconds, or 2m.",
-)
-@click.option(
     "--export",
     "exported",
     type=PATH,
@@ -71,7 +61,6 @@ def replay(
     target: str | None,
     at: str | None,
     speed: str,
-    idle: float,
     exported: Path | None,
     redact: bool,
     force: bool,
@@ -99,7 +88,7 @@ def replay(
             return export(file, config, exported, redact=redact, force=force, journal=journal)
     if redact:
         raise click.UsageError("--redact needs --export FILE")
-    play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
+    play_from = partial(_play, config=config, speed=SPEEDS[speed], journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,):
             if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
@@ -158,7 +147,6 @@ def _play(
     config: Config,
     *,
     speed: float,
-    gap: float,
     journal: Path | None,
     at: str | float | None = None,
 ) -> None:
@@ -167,7 +155,6 @@ def _play(
     Args:
         target: a thread id or its prefix, or the path of a rollout file.
         speed: factor of real time.
-        gap: longest pause between two steps, in seconds of the session.
         journal: directory of recordings; None: the default one.
         at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
 
@@ -183,7 +170,7 @@ def _play(
     family, recorded = _family(target, config, journal)
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=gap, speed=speed, open_extra=recorded)
+    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, open_extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"

@@ -16,7 +16,7 @@ from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.pane import ScreenUsage
 from agentdash.model.requested import Requested, RequestField
-from agentdash.model.times import day_of, iso
+from agentdash.model.times import iso
 
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
@@ -145,8 +145,6 @@ class DenialReport(msgspec.Struct):
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None
     """The worker CLI that ran inside the sandbox and failed there."""
-    days: dict[str, int]
-    """Denied calls by day (UTC), the newest days: `{"2026-11-20": 2}`."""
     remedy: str | None = None
     remedy_where: str | None = None
     remedy_once: str | None = None
@@ -158,7 +156,6 @@ def denial_report(entry: LedgerEntry) -> DenialReport:
         DenialReport,
         entry,
         what="other" if entry.what == "sandbox" else entry.what,
-        days={day_of(day): count for day, count in entry.days},
         **remedy_fields(entry.remedy),
     )
 

@@ -44,7 +44,7 @@ _MAX_ARGV_CHARS: Final = 200
 """Characters of a command line in a link."""
 FIELDS_OF_TALK: Final = frozenset(
     (
-        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "activity", "tokens"),
+        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "tokens"),
         *("turn", "turns", "edits", "children", "lines", "file", "skipped"),
     )
 )
@@ -128,7 +128,6 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         tokens=thread.tokens,
         edits=thread.edits,
         limited_until=limited_until(thread, assessment),
-        activity=thread.activity,
         last_activity=_last_activity(thread),
         line=_activity_line(thread, assessment),
         links=tuple(_thread_links(inputs)),
@@ -262,7 +261,6 @@ def pane_worker(
         pids=tuple(process.pid for process in below),
         cwd=main.cwd if main else None,
         started=occupant.key.started,
-        activity=pane.activity,
         last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
         line=chat.tool or assessment.why,
         links=tuple(_pane_links(occupant, by, session)),

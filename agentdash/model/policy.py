@@ -154,14 +154,6 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         }[self.network]
         return f"{name}, {network}"
 
-    def short(self) -> str:
-        """Return files and network for a narrow cell: `full`, `workspace/off`, `read-only/on`."""
-        name = {"unrestricted": "full", "unknown": "?"}.get(self.filesystem, self.filesystem.value)
-        if name == "full" and self.network is Network.ON:
-            return name
-        network = {"mediated": "filter", "unknown": "?"}.get(self.network, self.network.value)
-        return f"{name}/{network}"
-
 
 class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a person granted on request, for a turn or for as long as the process of the thread lives."""

@@ -9,11 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentdash.model.activity import Activity
 from agentdash.model.changes import Edit
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
-    AllowedBy,
     CallKind,
     Escalation,
     FileSeen,
@@ -86,8 +84,6 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     session: str | None = None
     sandboxed: bool | None = None
     """Whether the CLI states that it ran in its sandbox; None: not stated."""
-    allowed_by: AllowedBy | None = None
-    """What allowed it, where the CLI states it."""
     denials: tuple[Denial, ...] = ()
     """The denials that its output shows, where the policy explains them."""
     edits: tuple[str, ...] = ()
@@ -223,8 +219,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest edit of each file, the newest last; bounded."""
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
-    activity: Activity | None = None
-    """Turns, calls and messages of the last minutes; None: there were none yet."""
     observations: tuple[SandboxObservation, ...] = ()
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""

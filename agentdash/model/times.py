@@ -46,11 +46,6 @@ def parse_span(text: str) -> float | None:
     return float(found[1]) * _UNITS_S[(found[2] or "s").lower()]
 
 
-def day_of(days: int) -> str:
-    """Return the date of a number of days since 1970: `2026-11-20`."""
-    return moment(days * 86_400.0 + 1.0)[:10]
-
-
 def ago(now: float, at: float | None) -> str:
     """Return the time since `at` in its largest unit: `3m`."""
     if at is None:

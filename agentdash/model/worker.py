@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.activity import Activity
 from agentdash.model.changes import Edit, SameFile
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
@@ -147,8 +146,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     tokens: Tokens = Tokens()
     last_activity: float | None = None
-    activity: Activity | None = None
-    """What it did in the last minutes; None: nothing is known."""
     line: str = ""
     """Its present or last activity, on one line."""
     links: tuple[Link, ...] = ()

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.engine.conversation import ConversationBuilder
-from agentdash.files import open_stream
 from agentdash.model.conversation import Conversation
 from agentdash.model.events import CallEnded, Event
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import FileStream, MergedStream, Step
 
 _WINDOW_BYTES: Final = 8 << 20
-"""Of a larger file only the head, and so much before the wanted time, is read: in about a second."""
+"""Of a larger file only the head, and so much of its end, is read: in about a second."""
 _HEAD_STEPS: Final = 64
 """Steps read from the beginning: they hold the metadata, the first prompt and the first policy."""
-_MIN_SKIP_BYTES: Final = 1 << 20
-"""A smaller gap is read: that takes a few hundredths of a second."""
-_BISECT_BYTES: Final = 1 << 16
-"""Interval at which the search for a time ends: one read."""
 
 
 class _Cursor(Cursor):
@@ -57,7 +50,8 @@ class ConversationFile:
 
     Args:
         path: a rollout or a transcript.
-        is_whole: whether large files are read whole, which takes a second for each 20 MB or so.
+        is_whole: whether large files are read whole, which takes a second for each 20 MB or so; up to a time,
+            they always are.
     """
 
     def __init__(self, path: Path, *, is_whole: bool = False) -> None:
@@ -106,49 +100,19 @@ class ConversationFile:
         if self.path.suffix == ".zst":
             return False
         ahead = size - cursor.stream.offset
-        return ahead < 0 or (ahead > 2 * _WINDOW_BYTES and not self._is_whole)
+        return ahead < 0 or (ahead > 2 * _WINDOW_BYTES and self._skips(until))
+
+    def _skips(self, until: float) -> bool:
+        return math.isinf(until) and not self._is_whole and self.path.suffix != ".zst"
 
     def _begin(self, until: float) -> _Cursor:
-        """Return a cursor that has read the file up to a time, of a large one the head and the part before
-        that time."""
+        """Return a cursor that has read the head of the file, and of a large one skipped all but its end."""
         begun = log_begun_at(self.path) or 0.0
         stream = FileStream(self.path, self._log.reader(), begun=begun, thread=self.thread)
         cursor = _Cursor(MergedStream([stream]), self.thread)
-        if not self._is_whole:
-            while cursor.position < _HEAD_STEPS and cursor.due is not None and cursor.due <= until:
+        if self._skips(until):
+            while cursor.position < _HEAD_STEPS and cursor.due is not None:
                 cursor.advance()
-            _skip_ahead(stream, until)
+            with suppress(OSError):
+                stream.skip_to_end(_WINDOW_BYTES)
         return cursor
-
-
-def _skip_ahead(file: FileStream, until: float) -> None:
-    """Skip to shortly before a time (unix seconds), if that is far ahead; not in a compressed file."""
-    try:
-        low, high = file.offset, file.path.stat().st_size
-    except OSError:
-        return
-    while high - low > _BISECT_BYTES:
-        middle = (low + high) // 2
-        start, at = next(_timed_lines(file.path, middle, high), (high, until))
-        if at < until and start < high:
-            low = start
-        else:
-            high = middle
-    target, _ = next(_timed_lines(file.path, max(file.offset, low - _WINDOW_BYTES), low), (low, until))
-    if target - file.offset > _MIN_SKIP_BYTES and file.path.suffix != ".zst":
-        file.skip_to(target)
-
-
-def _timed_lines(path: Path, offset: int, end: int) -> Iterator[tuple[int, float]]:
-    """Yield offset and time of each line that begins after `offset` (or at 0) and before `end`, if it has a
-    time."""
-    try:
-        with open_stream(path) as file:
-            file.seek(offset)
-            offset += len(file.readline(MAX_LINE_BYTES)) if offset else 0
-            while offset < end and (line := file.readline(MAX_LINE_BYTES)):
-                if (at := line_time(line)) is not None:
-                    yield offset, at
-                offset += len(line)
-    except OSError:
-        return

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pickle
 from typing import Final
 
+from msgspec.structs import replace
+
 from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.fleet import Fleet, RecordingEnded
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.streams import OVERHANG_S, MergedStream, Step, past_requests
 
 SETTLE_S: Final = 5.0
@@ -86,6 +90,11 @@ class Cursor:
         """Let the states settle at the end of what has been written, of threads that may go on."""
         self._settled = True
 
+    def snapshot(self, cache: WorkerCache) -> Snapshot:
+        """Return the snapshot of all members of the family; of a recording alone, of all workers."""
+        snapshot = build_snapshot(self.fleet, self.judged_at, cache)
+        return members_only(snapshot) if self.stream.has_logs else snapshot
+
     def checkpoint(self) -> bytes:
         """Return this cursor in compressed form, for `restore`."""
         from zstandard import ZstdCompressor  # noqa: PLC0415 - keeps the start of other commands fast
@@ -101,6 +110,24 @@ def _is_active(fleet: Fleet) -> bool:
         thread.lines and thread.is_in_turn and (thread.id in links.owners or thread.id in links.commands)
         for thread in fleet.threads.values()
     )
+
+
+def members_only(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of a family without what a recording has of others.
+
+    Members are the threads, each with its pane in its own row, and the worker CLIs that their commands
+    started. A pane without one of the threads runs something else, or nothing yet.
+    """
+    threads = {worker.id for worker in snapshot.workers if _has_log(worker)}
+    workers = tuple(each for each in snapshot.workers if each.id in threads or each.parent in threads)
+    past = tuple(
+        pane for pane in snapshot.past if pane.worker in threads or (pane.shown and _has_log(pane.shown))
+    )
+    return replace(snapshot, workers=workers, past=past, idle_panes=())
+
+
+def _has_log(worker: Worker) -> bool:
+    return worker.kind in ("codex-thread", "claude-session")
 
 
 def restore(checkpoint: bytes) -> Cursor:

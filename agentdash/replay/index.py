@@ -8,7 +8,6 @@ kilobytes.
 from __future__ import annotations
 
 import threading
-import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from itertools import pairwise
 from operator import or_
 from typing import Final
 
+from agentdash.engine.snapshot import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
@@ -26,7 +26,6 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.replay.cursor import Cursor, restore
-from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream, ReadStoppedError, stop_reading_on
 
 # ------------------------------------------------------------
@@ -73,7 +72,8 @@ class Marker:
 
     def __init__(self, cursor: Cursor) -> None:
         self._family = cursor.stream.has_logs
-        self._snapshots = StepSnapshots(cursor)
+        self._cursor = cursor
+        self._cache = WorkerCache()
         self._assessed: dict[str, tuple[State, frozenset[str]]] = {}
         """State and finding kinds of each worker in the newest assessment."""
         self._panes: set[PaneKey | None] = set()
@@ -88,7 +88,6 @@ class Marker:
             at: its time (unix seconds).
         """
         found, assess = 0, False
-        self._snapshots.touch(events)
         self.concerns_at = 0.0 if self._family else at
         for event in events:
             if isinstance(event, e.ThreadEvent) and (thread := after.threads.get(event.thread)) is not None:
@@ -124,7 +123,7 @@ class Marker:
     def _assess(self, at: float) -> int:
         """Return the marks of what has changed since the newest assessment."""
         found = 0
-        shown = self._snapshots.changed().workers
+        shown = self._cursor.snapshot(self._cache).workers
         self._panes = {worker.pane.key for worker in shown if worker.pane is not None}
         for worker in shown:
             kinds = frozenset(str(finding.kind) for finding in worker.sandbox.findings)
@@ -165,16 +164,10 @@ def _marks(event: e.ThreadEvent, old: Thread, new: Thread) -> int:
 # ------------------------------------------------------------
 
 
-_CHECKPOINT_INTERVAL_S: Final = 0.025
-"""Seconds of CPU time between two checkpoints, and so the longest that a seek reads."""
-_STEPS_PER_LOOK: Final = 16
-"""Steps between two looks at the time of the thread, which may take as long as a step."""
+_CHECKPOINT_STEPS: Final = 200
+"""Steps between two checkpoints, and so the most that a seek reads: in about 25 ms."""
 _MAX_CHECKPOINTS: Final = 2_000
 """Beyond these every second one is dropped and the interval doubles, to bound the memory."""
-_LARGE_BYTES: Final = 8 << 20
-"""Size of the files above which indexing would delay the first screen noticeably."""
-_START_DELAY_S: Final = 0.4
-"""Seconds by which indexing of large files is delayed, for the first screen."""
 _POLL_INTERVAL_S: Final = 0.5
 """Seconds between two checks of whether files have grown: growth is rare in a replay."""
 
@@ -200,9 +193,8 @@ class StreamIndex:
         self._marker = Marker(self._cursor)
         self._checkpoints = [(0, self._cursor.checkpoint())]
         """Positions and their checkpoints, in order."""
-        self._checkpoint_interval_s = _CHECKPOINT_INTERVAL_S
-        self.steps_per_look = _STEPS_PER_LOOK
-        """Steps between two looks at the clock for checkpoints."""
+        self.checkpoint_steps = _CHECKPOINT_STEPS
+        """Steps between two checkpoints."""
         self._visible_elapsed = 0.0
         """`elapsed` of the newest visible step."""
         self._visible_at = 0.0
@@ -237,8 +229,6 @@ class StreamIndex:
         """Read the stream and what is appended to it, until `stop`. Runs in a thread."""
         self._stopped.clear()
         stop_reading_on(self._stopped)
-        if self._size > _LARGE_BYTES and not self.times:
-            self._stopped.wait(_START_DELAY_S)
         try:
             while not self._stopped.is_set():
                 self.read()
@@ -252,7 +242,6 @@ class StreamIndex:
     def read(self) -> None:
         """Read to the current end of the files."""
         cursor = self._cursor
-        checkpointed = time.thread_time()
         before, was_active = cursor.fleet, cursor.is_active
         while not self._stopped.is_set() and (step := cursor.advance()) is not None:
             mark = self._marker.mark(before, cursor.fleet, step.events, step.at)
@@ -261,10 +250,8 @@ class StreamIndex:
             if was_active or self._marker.concerns_at > self.end:
                 self.last = len(self.times)
             was_active = cursor.is_active
-            is_timed = len(self.times) % self.steps_per_look == 0
-            if is_timed and time.thread_time() - checkpointed > self._checkpoint_interval_s:
+            if cursor.position - self._checkpoints[-1][0] >= self.checkpoint_steps:
                 self._add_checkpoint()
-                checkpointed = time.thread_time()
         if not self._stopped.is_set():
             self.open = self._is_open(self.times[-1] if self.times else 0.0)
             self.complete = True
@@ -287,7 +274,7 @@ class StreamIndex:
         self._checkpoints.append((self._cursor.position, self._cursor.checkpoint()))
         if len(self._checkpoints) > _MAX_CHECKPOINTS:
             self._checkpoints = self._checkpoints[::2]
-            self._checkpoint_interval_s *= 2
+            self.checkpoint_steps *= 2
 
     # ------------------------------------------------------------ queries
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.agents.session_logs import log_begun_at
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream
@@ -28,8 +26,6 @@ from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, Jou
 
 JOURNAL_SOURCE: Final = "journal"
 """The name of the source under which the health of a journal is shown."""
-_GONE: Final = b'"event":"label-read"'
-"""In lines of 0.1.0 that state nothing that is shown today."""
 _MAX_WRITE_PAUSE_S: Final = 30.0
 """Time without a write after which a journal, or a rollout, counts as ended."""
 
@@ -201,8 +197,6 @@ class JournalReader:
         return events
 
     def _parse(self, line: bytes, number: int) -> e.Event | None:
-        if _GONE in line[:100]:
-            return None
         try:
             if number == 1:
                 return self._parse_header(line)
@@ -216,8 +210,7 @@ class JournalReader:
             return self._health(self._damage(), ok=False)
         if isinstance(event, e.ThreadEvent) and not isinstance(event, e.RECORDED):
             return None
-        unpacked = self._unpacker.unpack(event)
-        return _add_launcher(unpacked) if isinstance(unpacked, e.ProcessSeen) else unpacked
+        return self._unpacker.unpack(event)
 
     def _parse_header(self, line: bytes) -> e.SourceSeen:
         header = HEADER_DECODER.decode(line)
@@ -263,12 +256,3 @@ class JournalReader:
         if self._damaged == 1:
             return "a line of it is not understood"
         return f"{self._damaged} lines of it are not understood"
-
-
-def _add_launcher(event: e.ProcessSeen) -> e.ProcessSeen:
-    """Add what 0.1.0 did not record: it recorded the arguments of launchers, not what they mean."""
-    process = event.process
-    if process.launcher is not None:
-        return event
-    launcher = read_launcher(process.name, process.argv)
-    return replace(event, process=replace(process, launcher=launcher)) if launcher else event

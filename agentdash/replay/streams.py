@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -21,7 +22,14 @@ from agentdash.agents.codex.home import CodexHome, blocks, read_names
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.files import TORN, is_record, open_stream
-from agentdash.model.events import Event, FileGapSkipped, FileSeen, ObservationsRecalled, PolicyRequested
+from agentdash.model.events import (
+    Event,
+    FileGapSkipped,
+    FileSeen,
+    ObservationsRecalled,
+    PolicyRequested,
+    ThreadNamed,
+)
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.sanitize import clean_line
@@ -193,8 +201,7 @@ class FileStream:
         opening: events about the file itself, emitted with its first step.
         begun: time of that step if the file has no line (unix seconds).
         thread: whose log the file is; None: it is a recording.
-        dated: what is known of the thread from elsewhere, each to be emitted at its time.
-        closing: events about the file as it is now, emitted at the end.
+        dated: what was seen of the thread, in the order of time: each is emitted at its time, or at the end.
     """
 
     def __init__(
@@ -205,11 +212,10 @@ class FileStream:
         begun: float = 0.0,
         thread: str | None = None,
         dated: Sequence[Event] = (),
-        closing: Sequence[Event] = (),
     ) -> None:
         self.path = path
-        self._dated = tuple(dated)
-        self._closing = tuple(closing)
+        self.dated = tuple(dated)
+        """What is still to be emitted of it."""
         self._thread = thread
         self.reader = reader
         self._lines = LineReader(path, ends_with_record=thread is not None)
@@ -242,16 +248,22 @@ class FileStream:
             self._due = self.reader.at if self.opening else max(self._due, self.reader.at)
         return self._step(events)
 
-    def skip_to(self, offset: int) -> None:
-        """Skip to the line that begins at `offset`; the next step has an event for the gap."""
+    def skip_to_end(self, window: int) -> None:
+        """Skip all but so many bytes of a plain log that is larger; the next step has an event for the gap.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        size = self.path.stat().st_size
+        if self._thread is None or size - window <= self.offset:
+            return
+        with open_stream(self.path) as file:
+            file.seek(size - window)
+            offset = size - window + len(file.readline(window))
         self.line = 0
-        self._lines = LineReader(self.path, offset, ends_with_record=self._thread is not None)
-        if self._thread is not None:
-            size = self.path.stat().st_size
-            self.opening = (
-                self._file_seen(self._thread, size=size, skimmed=True),
-                FileGapSkipped(at=self._due, thread=self._thread),
-            )
+        self._lines = LineReader(self.path, offset, ends_with_record=True)
+        seen = self._file_seen(self._thread, size=size, skimmed=True)
+        self.opening = seen, FileGapSkipped(at=self._due, thread=self._thread)
 
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""
@@ -263,15 +275,9 @@ class FileStream:
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening
         self.opening = ()
-        dated = [event for event in self._dated if 0 < event.at <= self._due]
-        if dated:
-            self._dated = tuple(event for event in self._dated if event not in dated)
+        dated = tuple(takewhile(lambda event: event.at <= self._due, self.dated))
+        self.dated = self.dated[len(dated) :]
         return Step(self._due, (*opening, *dated, *events))
-
-    def closing_events(self) -> Sequence[Event]:
-        """Return what is known of the file at the end alone: what has no time or a later one, and its
-        place."""
-        return (*self._dated, *self._closing)
 
     def _file_seen(
         self, thread: str, *, size: int, skimmed: bool = False, unreadable: str | None = None
@@ -320,8 +326,8 @@ class MergedStream:
         return max(self._at, self._heads[0][0]) if self._heads else None
 
     def closing_events(self) -> Sequence[Event]:
-        """Return what is known of the files at the end alone."""
-        return [event for stream in self.streams for event in stream.closing_events()]
+        """Return what was seen of the threads after their last lines."""
+        return [event for stream in self.streams for event in stream.dated]
 
     @property
     def has_logs(self) -> bool:
@@ -381,17 +387,18 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     Args:
         extra: further streams of the same time, such as recordings of its panes.
     """
-    history = read_names(family.home).entries if family.home else ()
-    dated: dict[str, list[Event]] = {}
-    for event in history:
-        dated.setdefault(event.thread, []).append(event)
-    for memory in family.memories:
-        dated.setdefault(memory.thread, []).extend(recalled_events(memory))
-    rollouts = [_rollout_stream(path, family.home, dated) for path in family.paths]
-    return MergedStream(rollouts, extra, recalls=bool(family.memories))
+    names = read_names(family.home).names if family.home else ()
+    seen = {memory.thread: recalled_events(memory) for memory in family.memories}
+    logs = [_log_stream(path, family.home, names, seen) for path in family.paths]
+    return MergedStream(logs, extra, recalls=bool(family.memories))
 
 
-def _rollout_stream(path: Path, home: CodexHome | None, dated: Mapping[str, Sequence[Event]]) -> FileStream:
+def _log_stream(
+    path: Path,
+    home: CodexHome | None,
+    names: Sequence[ThreadNamed],
+    seen: Mapping[str, Sequence[Event]],
+) -> FileStream:
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     thread = log.thread
     try:
@@ -405,18 +412,17 @@ def _rollout_stream(path: Path, home: CodexHome | None, dated: Mapping[str, Sequ
         path=clean_line(str(path)),
         size=size,
         modified=modified,
+        archived=home is not None and path.is_relative_to(home.archived),
         compressed=path.suffix == ".zst",
     )
-    is_archived = home is not None and path.is_relative_to(home.archived)
     begun = log_begun_at(path)
     return FileStream(
         path,
         log.reader(),
-        opening=(file_seen,),
+        opening=(file_seen, *(named for named in names if named.thread == thread)),
         begun=modified if begun is None else begun,
         thread=thread,
-        dated=dated.get(thread, ()),
-        closing=(replace(file_seen, archived=True),) if is_archived else (),
+        dated=seen.get(thread, ()),
     )
 
 

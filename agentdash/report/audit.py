@@ -13,7 +13,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -234,13 +233,11 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
 
     gc.freeze()  # what exists already is not looked through in each process
     try:
-        workers = ProcessPoolExecutor(processors)
+        workers = ProcessPoolExecutor(processors, initializer=_leave_interrupts)
     except OSError:  # such as without a writable `/dev/shm`
         return
     try:
-        with _blocked_interrupt():  # the workers inherit it: ctrl-c interrupts this process alone
-            reads = workers.map(_read_wanted, wanted, chunksize=4)
-        yield from reads
+        yield from workers.map(_read_wanted, wanted, chunksize=4)
     except BrokenProcessPool:  # as by the kernel, when memory is short
         return
     finally:
@@ -248,13 +245,9 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
         workers.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _blocked_interrupt() -> Iterator[None]:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+def _leave_interrupts() -> None:
+    """Leave ctrl-c to the main process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _kill_worker_processes() -> None:

@@ -198,52 +198,27 @@ def _screenshot(worker: w.Worker, pane: Pane) -> ScreenshotReport:
 # `agentdash explain --screen`: how the rules read a saved screen
 
 
-class ScreenReport(msgspec.Struct):
-    """The document of `agentdash explain --screen FILE --json`. Null: no rule decides it."""
+def print_screen(reading: ScreenReading, agent: str, versions: Sequence[str], console: Console) -> None:
+    """Print a reading as a table, including why a state is not decided.
 
-    schema: Literal["agentdash.explain-screen/1"]
-    agent: str
-    state: str | None
-    rule: str | None
-    text: str
-    """The words that matched; for a partly visible menu, which part is visible."""
-    frozen: bool
-    """Whether a view hides the prompt."""
-    partial: bool
-    """Whether a part of a menu is not visible."""
-    versions_tested: list[str]
-    """Versions of the agent with real screens on which the rule was tested; without a rule, all of these."""
-
-
-def screen_report(reading: ScreenReading, agent: str, versions_tested: Sequence[str]) -> ScreenReport:
-    """Return the document of a reading."""
-    return document(
-        ScreenReport,
-        reading,
-        schema="agentdash.explain-screen/1",
-        agent=agent,
-        versions_tested=list(versions_tested),
-    )
-
-
-def print_screen(report: ScreenReport, console: Console) -> None:
-    """Print a reading as a table, including why a state is not decided."""
+    Args:
+        versions: those of the CLI with real screens on which the rule was tested.
+    """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("agent", Text(report.agent))
-    table.add_row("state", Text(report.state or _undecided(report)))
-    table.add_row("rule", Text(report.rule or "none matches"))
-    if report.text:
-        table.add_row("words", Text(report.text))
-    if report.partial and report.state:
+    table.add_row("agent", Text(agent))
+    table.add_row("state", Text(reading.state or _undecided(reading)))
+    table.add_row("rule", Text(reading.rule or "none matches"))
+    if reading.text:
+        table.add_row("words", Text(reading.text))
+    if reading.partial and reading.state:
         table.add_row("", Text("half of a menu is out of sight"))
-    versions = ", ".join(report.versions_tested) or "no real screen: from published descriptions"
-    table.add_row("tested on", Text(versions))
+    table.add_row("tested on", Text(", ".join(versions) or "no real screen: from published descriptions"))
     console.print(table)
 
 
-def _undecided(report: ScreenReport) -> str:
-    if report.frozen:
+def _undecided(reading: ScreenReading) -> str:
+    if reading.frozen:
         return "not shown: a view hides the prompt, what was known before still holds"
-    return "not decided: half of a menu is out of sight" if report.partial else "not decided by this screen"
+    return "not decided: half of a menu is out of sight" if reading.partial else "not decided by this screen"

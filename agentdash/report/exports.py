@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.conversation import ConversationBuilder
-from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.snapshot import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.conversation import Conversation
 from agentdash.model.findings import Finding
@@ -21,7 +21,6 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.prices import cost, cost_text, price_list
 from agentdash.replay.conversation import denial_quote
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.step_snapshots import members_only
 from agentdash.replay.streams import MergedStream
 from agentdash.report.redact import Scrubber, map_texts, pseudonym, redacted_conversation, redacted_worker
 
@@ -110,8 +109,7 @@ def build_report(
             progress(stream.offset)
     if cursor.position:
         cursor.close() if ended else cursor.settle()
-    snapshot = build_snapshot(cursor.fleet, cursor.judged_at)
-    snapshot = members_only(snapshot) if stream.has_logs else snapshot
+    snapshot = cursor.snapshot(WorkerCache())
     workers = _named(_shown(snapshot), is_redacted=scrubber is not None)
     report = ExportReport(
         thread=thread,

@@ -6,21 +6,17 @@ import importlib
 import os
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.records import RECORD_START
-from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
-from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
+from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.collect.sources.denied_paths import denied_paths
-from agentdash.engine.detect import HINTS, may_show_denial, may_show_sandbox
-from agentdash.engine.reduce.denial_ledger import words_of_past
-from agentdash.engine.reduce.fleet import reduce, reduce_log
+from agentdash.engine.detect import may_show_denial
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.files import file_size, is_record, open_stream
 from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
@@ -29,17 +25,15 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.patterns import Pattern
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread, without_record
+from agentdash.replay.whole_log import read_whole
 from agentdash.report.audit import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
 from agentdash.report.elements import quantity
 
-_BATCH_LINES: Final = 2_000
-"""Lines held in memory at a time."""
-_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial)
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.sandbox.denials.detector",
-    "agentdash.sandbox.denials.success",
+    "agentdash.sandbox.denials.reached",
     "agentdash.sandbox.flags.reader",
     "agentdash.sandbox.shell",
 )
@@ -71,57 +65,6 @@ def import_late() -> None:
 # ---------------------------------------------------------------- reading
 
 
-def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
-    """Return the fleet of one file as far as it can be read, and why it ends there."""
-    log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-    failures: list[OSError] = []
-    read = _read_transcript if log.agent == "claude" else _read_codex
-    fleet, at = read(log, _lines(path, failures))
-    if not failures:
-        return fleet, None
-    problem = clean_line(failures[0].strerror or str(failures[0]))
-    return reduce(fleet, [_file_seen(log, problem, at)]), failures[0]
-
-
-def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
-    """Return the fleet of a rollout, and the time of its last line. Calls that show nothing are left out."""
-    reader = SparseReader(rollout_reader(log.thread, log.path), _SUSPICION)
-    thread = reduce_log(Thread(log.thread), [_file_seen(log)])  # its configuration lies beside it
-    number = 1
-    while batch := list(islice(lines, _BATCH_LINES)):
-        for events in reader.read(batch, number):
-            thread = reduce_log(thread, events)
-            reader.watched = _watched(thread)
-        number += len(batch)
-    return Fleet(threads={thread.id: thread}), reader.at
-
-
-def _watched(thread: Thread) -> tuple[str, ...] | None:
-    """Return words: every call that matters by what came before it has one. None: any call may matter."""
-    if thread.platform is None:  # an output may show the platform
-        return None
-    return words_of_past(thread)
-
-
-def _read_transcript(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
-    """Return the fleet of a transcript of Claude Code, and the time of its last line."""
-    reader = log.reader()
-    fleet = reduce(Fleet(), [_file_seen(log)])  # its settings lie beside it
-    number = 1
-    while batch := list(islice(lines, _BATCH_LINES)):
-        fleet = reduce(fleet, reader.read(batch, number))
-        number += len(batch)
-    return fleet, reader.at
-
-
-def _lines(path: Path, failures: list[OSError]) -> Iterator[bytes]:
-    """Yield the lines of a file as far as it can be read; then add why it ends there."""
-    try:
-        yield from open_lines(path)
-    except OSError as error:
-        failures.append(error)
-
-
 def _damage(path: Path, fleet: Fleet) -> str | None:
     """Return which lines of a file were lost: a record may be in them. The last one may still be written."""
     found = Counter({reason: count for thread in fleet.threads.values() for reason, count in thread.skipped})
@@ -142,18 +85,15 @@ def _ends_within_a_line(path: Path) -> bool:
     return bool(end) and not is_record(end) and end.find(RECORD_START, 1) < 0
 
 
-def _file_seen(log: SessionLog, unreadable: str | None = None, at: float = 0.0) -> FileSeen:
-    place = clean_line(str(log.path.absolute()))
-    return FileSeen(at=at, thread=log.thread, path=place, size=0, modified=at, unreadable=unreadable)
-
-
 def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     """Read a file, and judge it unless its threads are to be compared with others. Never raises.
 
     Args:
         memory: what an earlier agentdash saw of its thread.
     """
-    fleet, error = _read_as_far(path)
+    log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
+    place = clean_line(str(path.absolute()))  # its configuration lies beside it
+    fleet, trouble = read_whole(log, FileSeen(at=0.0, thread=log.thread, path=place, size=0, modified=0.0))
     fleet = reduce(fleet, _end_of_time())
     if not any(thread.lines for thread in fleet.threads.values()):
         problem = _problem(fleet) or without_record(file_size(path))
@@ -162,9 +102,9 @@ def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     digest = _digest(fleet)
     digest.damage = _damage(path, fleet)
     if digest.parents:
-        return FileRead(digest, pickle.dumps(fleet), is_kept=error is None)
+        return FileRead(digest, pickle.dumps(fleet), is_kept=trouble is None)
     judge_file(digest, fleet, lambda _: memory, {})
-    return FileRead(digest, is_kept=error is None)
+    return FileRead(digest, is_kept=trouble is None)
 
 
 def _problem(fleet: Fleet) -> str | None:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
-from agentdash.report.check import CheckReport, DenialsReport
+from agentdash.report.check import CheckReport
 from agentdash.report.doctor import DoctorReport
-from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.explain import ExplainReport
 from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
@@ -29,13 +29,11 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
-    DenialsReport,
     WorkerPathsReport,
     PreflightReport,
     SessionsReport,
     SinceReport,
     ReachReport,
-    ScreenReport,
     DoctorReport,
     NoticeReport,
 )

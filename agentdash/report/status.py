@@ -413,49 +413,44 @@ _VERBS: Final = {
 def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
     """Yield one line for each change that matters to a person; with None as the old snapshot, a summary.
 
-    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are new
-    findings and sources that fail or recover.
+    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are its
+    newest finding and sources that fail or recover.
     """
     at = time_of_day(new.at)
     if old is None:
         yield f"{at}  {_summary(new)}"
-        yield from (f"{at}  {_state(worker)}" for worker in new.workers if worker.group is Group.NEEDS_YOU)
+        asking = (worker_report(worker) for worker in new.workers if worker.needs_you)
+        yield from (f"{at}  {_state(worker)}" for worker in asking)
         return
-    before = {worker.id: worker for worker in old.workers}
-    for worker in new.workers:
-        known = before.pop(worker.id, None)
-        if known is not worker:
-            yield from (f"{at}  {line}" for line in _of_worker(known, worker))
-    yield from (f"{at}  {_name(worker)} has gone" for worker in before.values())
-    health = {source.name: source.ok for source in old.sources}
-    for source in new.sources:
-        if health.get(source.name) is not source.ok:
-            yield f"{at}  source {source.name} {'works' if source.ok else 'fails'}: {source.detail}"
+    for change in changes(old, new):
+        yield from (f"{at}  {line}" for line in _sentences(change))
 
 
-def _of_worker(known: Worker | None, worker: Worker) -> Iterator[str]:
-    if known is None:
+def _sentences(change: ChangeReport) -> Iterator[str]:
+    worker, changed = change.worker, change.changed
+    if (source := change.source) is not None:
+        yield f"source {source.name} {'works' if source.ok else 'fails'}: {source.detail}"
+    if worker is None:
+        return
+    if change.change == "removed":
+        yield f"{_name(worker)} has gone"
+    elif change.change == "added":
         yield f"new: {_state(worker)}"
-    elif _standing(known) != _standing(worker):
+    elif "state" in changed or (worker.needs_you and "fact" in changed):
         yield _state(worker)
-    found = {(finding.kind, finding.message) for finding in known.sandbox.findings} if known else set()
-    for finding in worker.sandbox.findings:
-        if finding.severity != "info" and (finding.kind, finding.message) not in found:
+    if change.change == "added" or "sandbox.findings" in changed:
+        found = [finding for finding in worker.sandbox.findings if finding.severity != "info"]
+        for finding in sorted(found, key=lambda finding: finding.since or "")[-1:]:
             yield f"{_name(worker)}, sandbox: {finding.kind}: {finding.message}"
 
 
-def _standing(worker: Worker) -> tuple[str, ...]:
-    """Return what is news when it differs: the state, and where it needs the user, for what."""
-    return (worker.state, worker.fact.text) if worker.group is Group.NEEDS_YOU else (worker.state,)
-
-
-def _state(worker: Worker) -> str:
+def _state(worker: WorkerReport) -> str:
     why = f": {worker.fact.text}" if worker.fact.text else ""
-    stalled = ", stalled" if worker.stalled is not None else ""
-    return f"{_name(worker)} {_VERBS[worker.state]}{stalled}{why}"
+    stalled = ", stalled" if worker.stalled_since is not None else ""
+    return f"{_name(worker)} {_VERBS[State(worker.state)]}{stalled}{why}"
 
 
-def _name(worker: Worker) -> str:
+def _name(worker: WorkerReport) -> str:
     host = f" on {worker.host}" if worker.host else ""
     return f"{worker.name} ({worker.agent.name}{host})"
 

@@ -32,6 +32,7 @@ from agentdash.tui.textual_internals import (
     discard_prints,
     end_failed,
     failure,
+    forget_what_is_shown,
     write_changed_cells_only,
 )
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
@@ -145,6 +146,10 @@ class BaseApp(App[Result]):
         log.error("an action failed", exc_info=error)
         reason = clean_line(f"{type(error).__name__}: {error}")
         self.show_message(f"That failed: {reason} ({self.options.debug_log_hint})")
+
+    def on_resize(self) -> None:
+        """Paint all: a terminal may move its rows when its size changes."""
+        forget_what_is_shown()
 
     def on_load(self) -> None:
         """Paint nothing yet."""

@@ -530,7 +530,7 @@ FAULTS: Final = (
         Fault(f"{name} {what}", _at("state", name, write), commands=commands, codes=codes)
         for name, commands, codes in (
             (
-                "memory.sqlite",
+                "memory-2.sqlite",
                 ("status --json --no-tmux", "doctor", "explain {good} --json"),
                 {"status": (0,), "explain": (0,)},
             ),

@@ -34,7 +34,7 @@ def entry(
         thread,
         HOME.sessions / "2026/03/11" / f"rollout-2026-03-11T10-{number:02d}-00-{thread}.jsonl",
         sample_fleet.NOW - number * HOUR,
-        depth="read",
+        is_read=True,
         size=412_000,
         title=title,
         cwd="/home/dev/shop/services/checkout-api",
@@ -87,7 +87,7 @@ PAST = (
     ),
     entry(9, "", None, None, problem="no rollout: it has no header"),
     entry(10, "guardian", None, None, helper=True),
-    entry(11, "Read the big log", depth="skimmed", size=612_000_000, took=90_000.0),
+    entry(11, "Read the big log", size=612_000_000, took=90_000.0),
     entry(12, "", None, None, problem="Permission denied", archived=True),
     *(entry(13 + n, f"Nightly run {n}", took=400.0, version=f"0.{150 - n}.0") for n in range(60)),
 )

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
-from agentdash.model.activity import Activity
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import FINDING_KINDS
@@ -164,12 +163,6 @@ def test_where_a_worker_is():
 )
 def test_context(tokens, shown):
     assert column(replace(BY_NAME["api-worker"], tokens=tokens), "CTX") == shown
-
-
-def test_activity_is_drawn_for_each_minute():
-    activity = Activity(minute=int(LOOK.now // 60), counts=(0, 0, 0, 0, 0, 1, 2, 4, 0, 8))
-    shown = column(replace(BY_NAME["api-worker"], activity=activity), "ACTIVITY", 198)
-    assert shown == "     ▁▂▃ ▄"
 
 
 @pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])

@@ -304,7 +304,7 @@ async def test_search_shows_hits_and_opens_one(recorded):
     job = app.search_job
     assert (job.over, job.files) == (True, job.total)
     assert f"{len(job.hits)} hits" in screen_text(app)
-    line = app.root.hits.line_at(0)
+    line = app.root.hits.line_at(1)
     assert any(span.tone == "strong" and span.text == "CODEX_SANDBOX" for span in line)
     await pilot.press("j", "enter")
     assert app.return_value == SelectedSession(job.hits[1].thread, job.hits[1].path, job.hits[1].at)

@@ -44,7 +44,7 @@ def test_glyphs_are_one_cell_wide_except_the_documented_ones():
 
 
 def test_ascii_glyphs_are_ascii():
-    assert all(glyph.isascii() for glyph in (*all_glyphs(ASCII), ASCII.bars))
+    assert all(glyph.isascii() for glyph in all_glyphs(ASCII))
 
 
 def test_exited_sign_shows_status_or_signal():

@@ -19,10 +19,9 @@ from agentdash.replay.player import Player
 from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import HINTS, ReplayApp
-from agentdash.tui.transport.bar import Track, Transport, timeline
+from agentdash.tui.transport.bar import Position, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import LOOK, rows, screen_text
@@ -80,9 +79,7 @@ class Stage:
 
     @property
     def bar(self):
-        bar = self.app.screen.query_one(Transport)
-        parts = ("transport-left", "track", "transport-right")
-        return "".join(plain(bar.query_one(f"#{name}", Lines).line_at(0)) for name in parts)
+        return plain(self.app.bar.position.line_at(0))
 
 
 @pytest.fixture
@@ -95,7 +92,12 @@ async def stage():
 
 
 def test_keys_of_time():
-    assert {key.id for key in KEYS if key.on == "player"} == {*HINTS, "previous-event", "previous-turn"}
+    assert {key.id for key in KEYS if key.on == "player"} == {
+        *HINTS,
+        "previous-event",
+        "previous-turn",
+        "next-match",
+    }
 
 
 async def test_pause(stage):
@@ -162,10 +164,10 @@ async def test_a_time_or_a_share_is_gone_to(stage, key):
 
 
 async def test_click_on_the_track_seeks(stage):
-    track = stage.app.screen.query_one(Track)
+    track = stage.app.bar.position.track
     places = []
-    for x in (0, track.size.width // 2, track.size.width - 1):
-        await stage.pilot.click(Track, offset=(x, 0))
+    for x in (0, track.width // 2, track.width - 1):
+        await stage.pilot.click(Position, offset=(track.x + x, 0))
         await stage.pilot.pause()
         places.append(stage.player.share)
     assert places == sorted(places)

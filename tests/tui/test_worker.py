@@ -41,8 +41,8 @@ def test_lines_fit_into_the_panel(cells):
     assert SNAPSHOT.workers
     for worker in SNAPSHOT.workers:
         parts = (
-            overview(worker, cells, LOOK),
-            overview(worker, cells, LOOK, is_brief=True),
+            overview(worker, cells, LOOK, 50),
+            overview(worker, cells, LOOK, 8),
             [heading(worker, "main", cells, LOOK)],
             evidence_tab(worker, cells, LOOK),
             [tab_bar(tab, cells, LOOK, worker.name) for tab in TABS],
@@ -83,7 +83,7 @@ def test_prompt_is_quoted_with_its_command_whole():
     for part in ("Would you like to run the following command?", "$ curl -m 3 http://example.com", "2. No"):
         assert any(line.startswith("▏") and part in line for line in shown.splitlines())
     assert "No tmux pane is linked" in text(summary(BY_NAME["Pasteur the Younger"], 60, LOOK))
-    assert "! below it: waiting-approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
+    assert "! below it: waiting approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
 
 
 @WIDTHS

@@ -1,6 +1,5 @@
 """The tabs Talk, Commands and Changes, and the reading of the session's file behind them."""
 
-import asyncio
 import json
 import math
 
@@ -205,21 +204,18 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         assert 1 <= sum("$" in line for line in now) < sum("$" in line for line in everything)
 
 
-async def test_only_what_has_changed_is_read_again():
+def test_only_what_has_changed_is_read_again(monkeypatch):
     reader = FileReading(lambda path: ConversationFile(path).read)
-    worker = replace(BY_NAME["main"], file=str(LOG))
-    assert reader.wait_s(worker, math.inf) == 0.0
-    await reader.read(worker, math.inf)
-    assert reader.wait_s(worker, math.inf) is None
-    changed = replace(worker, turns=9)
-    assert 0 < reader.wait_s(changed, math.inf) <= 1.0
-    assert reader.wait_s(replace(worker, file="/other"), math.inf) == 0.0
-    assert reader.wait_s(replace(worker, host="box"), math.inf) is None
-    reading = asyncio.ensure_future(reader.read(changed, math.inf))
-    await asyncio.sleep(0)
-    assert reader.wait_s(changed, math.inf) is None
-    await reading
-    reader.end()
+    worker, other = (replace(BY_NAME["main"], file=str(LOG), turns=turns) for turns in (1, 2))
+    assert reader.job(replace(worker, host="box"), math.inf) is None
+    job = reader.job(worker, math.inf)
+    assert reader.job(other, math.inf) is None  # while it is read
+    job()
+    assert reader.found(other).turns
+    assert reader.job(other, math.inf) is None  # just now
+    monkeypatch.setattr("agentdash.tui.worker.file_reading._INTERVAL_S", 0.0)
+    assert reader.job(worker, math.inf) is None  # nothing new
+    assert reader.job(other, math.inf) is not None
 
 
 def test_any_time_is_read_alike():

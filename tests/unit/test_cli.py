@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from agentdash import __version__
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
-from agentdash.version import described_version
 from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -149,7 +149,6 @@ def test_status_document(home: Path) -> None:
                     "last": "2026-11-20T19:59:52.718Z",
                     "got_past": False,
                     "nested": None,
-                    "days": {"2026-11-20": 1},
                     **remedy,
                 }
             ],
@@ -318,16 +317,14 @@ def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None
     (tmp_path / "screen.txt").write_text(capture.text)
     plain = agentdash("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "opencode")
     assert "waiting-approval" in plain.stdout
-    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines}
+    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines, "width": 100, "height": 30}
     for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
-        shot = {**pane, "cursor": cursor, "width": 100, "height": 30}
-        for content in (shot, {"workers": [{"pane": shot}, {"pane": None}]}):
-            (tmp_path / "pane.json").write_text(json.dumps(content))
-            read = json.loads(agentdash("explain", "--screen", str(tmp_path / "pane.json"), "--json").stdout)
-            assert read["rule"] == rule
+        document = {"workers": [{"pane": {**pane, "cursor": cursor}}]}
+        (tmp_path / "pane.json").write_text(json.dumps(document))
+        assert rule in agentdash("explain", "--screen", str(tmp_path / "pane.json")).stdout
     (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
     wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
-    assert (wrong.returncode, wrong.stderr.count("\n"), "0 panes" in wrong.stderr) == (2, 1, True)
+    assert (wrong.returncode, wrong.stderr.count("\n"), "it has no pane" in wrong.stderr) == (2, 1, True)
 
 
 def test_sessions(home: Path) -> None:
@@ -371,7 +368,7 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("options", ["", "--json", "--denials", "--format=sarif"])
+@pytest.mark.parametrize("options", ["", "--json", "--format=sarif"])
 def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
     script = f'"$1" -m agentdash check --no-cache {options} "$2" | true; echo ${{PIPESTATUS[0]}}'
     denied = Path(__file__).parents[1] / "data/recordings/0.114.0/kanban-board"
@@ -394,7 +391,7 @@ def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> Non
 
 
 def test_version_help_and_schema() -> None:
-    assert agentdash("--version").stdout == f"agentdash {described_version()}\n"
+    assert agentdash("--version").stdout == f"agentdash {__version__}\n"
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
-from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry, stable_target
-from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.states import State
-from agentdash.report.audit import audit
-from agentdash.report.check import denials_report
-from tests.unit.rollout_files import all_files
-from tests.unit.story import CWD, FULL, WORKSPACE, T, begun, called, done, ended, polled, worker
+from tests.unit.story import begun, called, done, ended, polled, worker
 
 DENIED = "touch: cannot touch '/srv/board/x': Read-only file system\n"
 
@@ -96,78 +89,13 @@ def test_a_thread_that_goes_on_is_complete_and_its_ledger_still_shows() -> None:
     assert [entry.got_past for entry in found.sandbox.denials] == [False]
 
 
-def got_past(
-    script: str, *, denied: str = "touch /srv/board/x", output: str = "", printed: str = DENIED
-) -> bool:
-    """Whether a script that exits with 0 later got past the denial of another one."""
-    (entry, *_) = ledger(*ran("c1", denied, printed, 1), *ran("c2", script, output, at=110.0))
-    return entry.got_past
-
-
 @pytest.mark.parametrize(
     ("script", "expected"),
-    [
-        ("touch /srv/board/x", True),
-        ("cp y /srv/board/x", True),
-        ("cd /srv/board && cp /tmp/y x && ls", True),
-        ("bash -c 'touch /srv/board/x'", True),
-        ("python3 -c \"open('/srv/board/x', 'w').write('1')\"", True),
-        ("sqlite3 /srv/board/x 'insert into tasks values (1)'", True),
-        ("sqlite3 /srv/board/x 'select * from tasks'", False),
-        ('echo "/srv/board/x is read-only"', False),
-        ("touch /srv/board/xy", False),
-        ("test -e /srv/board/x || touch y", False),
-        ("if [ -w /srv/board/x ]; then touch /srv/board/x; fi", False),
-        ("touch /srv/board/x 2>/dev/null || true", False),
-        ("cat /srv/board/x; ls -l /srv/board/x", False),
-        ("cp /srv/board/x y", False),
-        ("./report --for /srv/board/x", False),
-    ],
+    [("touch /srv/board/x", True), ("touch /srv/board/x 2>/dev/null || true", False), ("make", False)],
 )
-def test_writing_a_target_is_past_and_naming_it_is_not(script: str, expected: bool) -> None:
-    assert got_past(script) is expected
-
-
-def test_a_failure_of_another_kind_is_not_past() -> None:
-    output = "cp: cannot stat 'missing': No such file or directory\n"
-    assert not got_past("cp missing /srv/board/x; true", output=output)
-
-
-def test_the_same_program_with_the_same_target_is_past() -> None:
-    printed = "board: /srv/board/x: Read-only file system\n"
-    assert got_past(
-        "board done --file /srv/board/x 7", denied="board done --file /srv/board/x 6", printed=printed
-    )
-    assert not got_past(
-        "board show --file /srv/board/x", denied="board done --file /srv/board/x 6", printed=printed
-    )
-
-
-RESOLVED_NOT = "curl: (6) Could not resolve host: example.org\n"
-
-
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        ("curl -sS https://example.org/y", True),
-        ("curl -s https://example.org/y | head -3", False),
-        ("curl -so y https://example.org/y; ls", False),
-        ("curl https://example.org/y | head -3", True),
-        ("git clone https://example.org/a.git", True),
-        ("npm config set registry https://example.org", False),
-        ("echo https://example.org/y", False),
-        ("curl https://api.example.org/y", False),
-    ],
-)
-def test_a_host_is_reached_by_what_connects_to_it(script: str, expected: bool) -> None:
-    assert got_past(script, denied="curl -sS https://example.org/x", printed=RESOLVED_NOT) is expected
-
-
-def test_a_target_in_the_workspace_is_named_relative_to_it() -> None:
-    denied = "fatal: Unable to create '.git/index.lock': Read-only file system\n"
-    events = [*ran("c1", "git add x", denied, 128), *ran("c2", "touch .git/index.lock", at=110.0)]
-    (entry,) = ledger(*events)
-    assert (entry.target, entry.got_past) == (f"{CWD}/.git/index.lock", True)
+def test_the_same_command_that_succeeds_gets_past(script: str, expected: bool) -> None:
+    (entry,) = ledger(*ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", script, at=110.0))
+    assert entry.got_past is expected
 
 
 def test_denied_again_is_open_again() -> None:
@@ -207,61 +135,3 @@ def test_a_network_denial_names_the_host_and_is_likely() -> None:
     assert found.state is State.BLOCKED_SANDBOX
     assert [finding.kind for finding in found.sandbox.findings] == ["denied-network"]
     assert "likely" in found.assessment.why
-
-
-@pytest.mark.slow
-def test_denials_of_many_threads_are_listed_by_target_with_one_set_of_remedies() -> None:
-    report = denials_report(audit(all_files()))
-    targets = {target.target: target for target in report.targets}
-    board = targets["/home/dev/board/kanban.db"]
-    assert (board.what, board.operations, board.open) == ("filesystem", ["sqlite"], len(board.threads))
-    assert targets["example.com"].certainty == "likely" or targets["example.com"].what == "network"
-    roots = [common for common in report.remedies if "writable_roots" in common.remedy]
-    assert [common.targets for common in roots] == [["/home/dev/board/kanban.db"]]
-    assert tomllib.loads(roots[0].remedy) == {
-        "sandbox_workspace_write": {"writable_roots": ["/home/dev/board"]}
-    }
-    assert report.exit_code == 1
-
-
-# ---------------------------------------------------------------- the policy that was in force
-
-
-def set_policy(policy: Policy, at: float) -> e.Event:
-    return e.PolicySet(thread=T, at=at, line=7, policy=policy, origin="turn_context", cwd=CWD)
-
-
-def roots_of(entry: LedgerEntry) -> list[str]:
-    assert entry.remedy is not None
-    roots = tomllib.loads(entry.remedy.text)["sandbox_workspace_write"]["writable_roots"]
-    return list(roots)
-
-
-def test_a_remedy_is_of_the_policy_in_force_when_the_call_was_made() -> None:
-    """The policy changed while the command ran, and again afterwards."""
-    more = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/later", "write")))
-    (entry,) = ledger(
-        called("c1", "touch /srv/board/x", at=102.0),
-        set_policy(more, 103.0),
-        ended("c1", DENIED, at=104.0, exit_code=1),
-        set_policy(FULL, 105.0),
-    )
-    assert (entry.policy, roots_of(entry)) == (0, ["/srv/board"])
-
-
-def test_a_policy_that_was_stated_later_is_no_measure() -> None:
-    """The head of the file was not read."""
-    logged = e.ViolationLogged(
-        thread=T, at=102.5, call="c1", resource="filesystem", reason="read_only_file_system", path="/srv/b/x"
-    )
-    started = [event for event in begun() if not isinstance(event, e.PolicySet)]
-    later = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/later", "write")))
-    found = worker(
-        started, called("c1", "./tool", at=102.0), ended("c1", "no\n", exit_code=1), logged,
-        set_policy(later, 110.0), done(at=150.0), polled(160),
-    )  # fmt: skip
-    (entry,) = found.sandbox.denials
-    assert (entry.policy, roots_of(entry)) == (-1, ["/srv/b"])
-    assert entry.remedy is not None
-    assert entry.remedy.once is None  # it would replace roots that are not known
-    assert [f.configured for f in found.sandbox.findings if f.kind == "denied-filesystem"] == ["not stated"]

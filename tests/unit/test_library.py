@@ -104,7 +104,7 @@ def test_entry_equals_check(tmp_path: Path, version: str) -> None:
             expected[thread].verdict,
             expected[thread].cli_version,
         )
-        assert entry.depth == "read"
+        assert entry.is_read
         assert set(entry.findings) == {f.kind for f in expected[thread].findings}
 
 
@@ -114,7 +114,7 @@ def test_listing_opens_no_file(tmp_path: Path) -> None:
         path.chmod(0)
     entries = list(library_of(home).entries())
     assert [e.begun for e in entries] == sorted((e.begun for e in entries), reverse=True)
-    assert {e.depth for e in entries} == {"listed"}
+    assert not any(e.is_read for e in entries)
 
 
 def test_wanted_entries_are_read_first(tmp_path: Path) -> None:
@@ -227,35 +227,6 @@ def drifted_children(folder: Path) -> list[Path]:
         drifted.append(folder / path.name)
         drifted[-1].write_bytes(path.read_bytes().replace(b"danger-full-access", b"read-only"))
     return drifted
-
-
-def test_tokens_of_a_large_session_are_counted_whole(tmp_path: Path) -> None:
-    def counted(total: int, last: int) -> bytes:
-        usages = {"total_token_usage": total, "last_token_usage": last}
-        return event(
-            "token_count",
-            info={
-                name: {"input_tokens": n, "output_tokens": 0, "total_tokens": n} for name, n in usages.items()
-            },
-        )
-
-    padding = event("agent_message", message="x" * 50_000)
-    home = CodexHome(tmp_path)
-    write(
-        home,
-        META,
-        line("turn_context", {"model": "gpt-5"}),
-        counted(1_000, 1_000),
-        *[padding] * 50,
-        counted(3_000, 2_000),
-        line("turn_context", {"model": "gpt-5.5"}),
-        *[padding] * 50,
-        counted(10_000, 7_000),
-    )
-    (entry,) = filled(library_of(home))
-    assert entry.depth == "skimmed"
-    assert entry.tokens == 10_000
-    assert {each.model: each.usage.total for each in entry.by_model} == {"gpt-5": 3_000, "gpt-5.5": 7_000}
 
 
 def test_changed_file_is_read_again(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CodexHome:
 @pytest.fixture
 def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record the files that are judged."""
-    return paths_given_to(library_module, "read_log", monkeypatch)
+    return paths_given_to(library_module, "_read_log", monkeypatch)
 
 
 def entries(home: CodexHome, store: DigestStore | None, claude: ClaudeHome | None = None) -> list[Entry]:

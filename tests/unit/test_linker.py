@@ -45,6 +45,10 @@ def tui(
     return process(pid, ppid, started=started, agent="codex", cwd=CWD, argv=argv)
 
 
+def daemon() -> e.Event:
+    return process(50, started=96.0, argv=DAEMON)
+
+
 def panes() -> list[e.Event]:
     return [pane(), process(10, started=80.0)]
 
@@ -78,17 +82,8 @@ def test_two_tuis_in_one_directory_are_distinguished_by_prompt() -> None:
         tui(21, 20),
         e.PaneDrawn(at=110, key=other, screen=("› fix the tests", "", "• Working (3s • esc to interrupt)")),
     ]
-    found = link_fleet(fleet(begun(), panes(), tui(), second, held(110)))
+    found = link_fleet(fleet(begun(), panes(), tui(), second, daemon(), held(110, 50)))
     assert (found.panes[T].key, found.panes[T].by) == (other, "the pane shows its prompt")
-
-
-def test_two_tuis_without_prompt_are_not_linked() -> None:
-    second = [
-        e.PaneSeen(at=90.0, pane=Pane(PaneKey("default", "%5"), "work", "2:b", 20, "node")),
-        process(20, started=80.0),
-        tui(21, 20),
-    ]
-    assert T not in link_fleet(fleet(begun(), panes(), tui(), second, held(110))).panes
 
 
 @pytest.mark.parametrize(("prompt", "linked"), [("go", False), ("go on", False), ("go on!", True)])
@@ -101,17 +96,8 @@ def test_short_prompt_on_a_screen_is_no_evidence(prompt: str, linked: bool) -> N
         e.PaneDrawn(at=110, key=other, screen=(f"› {prompt}",)),
     ]
     started = [replace(x, text=prompt) if isinstance(x, e.MessageLogged) else x for x in begun()]
-    found = link_fleet(fleet(started, panes(), tui(), second, held(110)))
+    found = link_fleet(fleet(started, panes(), tui(), second, daemon(), held(110, 50)))
     assert (T in found.panes) is linked
-
-
-def test_resumed_thread_is_linked_by_arguments() -> None:
-    story = (begun(at=50.0), panes(), tui(argv=("codex", "resume", T)), held(110))
-    assert "started with its id" in link_fleet(fleet(*story)).panes[T].by
-
-
-def test_thread_older_than_the_tui_is_not_linked() -> None:
-    assert T not in link_fleet(fleet(begun(at=50.0), done(at=55.0), panes(), tui(), polled(110))).panes
 
 
 def test_commands_have_the_thread_id_in_their_environment() -> None:
@@ -178,9 +164,9 @@ def test_helper_threads_are_not_shown() -> None:
 
 
 def test_pane_of_a_thread_is_no_row_of_its_own() -> None:
-    rows = snapshot_after(begun(), panes(), tui(), held(110)).workers
+    rows = snapshot_after(begun(), panes(), tui(), held(110, 11)).workers
     assert [w.kind for w in rows] == ["codex-thread"]
-    found = worker(begun(), panes(), tui(), held(110))
+    found = worker(begun(), panes(), tui(), held(110, 11))
     assert found.pane is not None
     assert any("pane %4" in link.to for link in found.links)
 

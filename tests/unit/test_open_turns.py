@@ -89,20 +89,6 @@ def test_claude_code_by_its_status_file(events: Events, state: State, words: str
     assert (found.state, words in found.assessment.why) == (state, True), found.assessment.why
 
 
-def test_agents_of_a_dead_process_are_not_waited_for() -> None:
-    events = [*claude(), *agent(), done(), status("busy")]
-    assert seen(events, alive=False).state is State.COMPLETED
-    assert seen([*claude(), status("busy")], alive=False).state is State.EXITED
-
-
-def test_agents_count_without_a_status_while_its_process_lives() -> None:
-    """`claude -p` writes a session file without a status."""
-    assert seen(claude(), agent(), done(), status(None)).state is State.RUNNING
-    assert seen(claude(), agent(ended=True), done(), status(None)).state is State.COMPLETED
-    aborted = e.TurnEnded(thread=T, at=103.0, line=9, how="aborted", reason="interrupted")
-    assert seen(claude(), agent(), aborted, status(None)).state is State.INTERRUPTED
-
-
 def codex() -> list[e.Event]:
     return [
         e.ThreadStarted(thread=T, at=100.0, line=1, cwd=CWD, version="0.171.0"),

@@ -179,27 +179,6 @@ def test_no_remedy_was_asked_for_already(case: Case, tmp_path: Path) -> None:
         assert typed.isdisjoint(option.text for option in again.options), remedy
 
 
-def test_a_choice_on_the_screen_is_a_request_of_its_own(tmp_path: Path) -> None:
-    """`/permissions` after the start, in the middle of a thread and back."""
-    request = asked(Case("-s workspace-write", READ_ONLY, "", requirements=ONLY_READ), tmp_path)
-    thread = told(READ_ONLY, FULL, WORKSPACE)
-    assert len(list(request_findings(thread, (request,)))) == 1
-    newest = newest_request(thread, (request,))
-    assert newest is not None
-    assert newest.policy == WORKSPACE
-
-
-def test_remedy_where_an_administrator_decides(tmp_path: Path) -> None:
-    request = asked(OVERRULED["-s"], tmp_path)
-    texts = [remedy.text for remedy in remedies(told(READ_ONLY), request)]
-    assert texts[0] == (
-        "approve that command, or run it yourself outside the sandbox: /etc/codex/requirements.toml:1: "
-        'allowed_sandbox_modes = ["read-only"] decides, whatever is asked for'
-    )
-    helped = asked(Case("-s read-only", READ_ONLY, "", requirements=NOT_FULL), tmp_path)
-    assert remedies(told(READ_ONLY), helped)[0].once == "codex -s workspace-write"
-
-
 @pytest.mark.parametrize(
     ("case", "kinds", "reason"),
     [

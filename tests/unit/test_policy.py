@@ -87,7 +87,6 @@ def test_profile_outranks_legacy_policy() -> None:
     ("payload", "brief", "enforced_by"),
     [
         ({"sandbox_policy": {"mode": "read-only"}}, "read-only, no network", "codex"),
-        ({"sandbox_policy": "danger-full-access"}, "full access", "nobody"),
         ({"sandbox_policy": {"type": "read-only", "network_access": True}}, "read-only, network on", "codex"),
         (
             {"sandbox_policy": {"type": "external-sandbox", "network_access": "restricted"}},
@@ -194,7 +193,6 @@ def test_most_specific_rule_decides_and_strictest_of_equals() -> None:
             "granular",
             ("sandbox_approval", "mcp_elicitations"),
         ),
-        ({"reject": {"sandbox_approval": True, "rules": False}}, "granular", ("rules",)),
         ({"later": {}}, None, ()),
     ],
 )

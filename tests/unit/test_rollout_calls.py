@@ -167,7 +167,6 @@ DENIED = (
             ],
             ("ended", None, "a\nb"),
         ),
-        ({"content": "fine", "success": True}, ("ended", None, "fine")),
         (
             ('{"output":"command timed out after 1000 milliseconds\\n","metadata":{"exit_code":124,'
             '"duration_seconds":1.0}}'),

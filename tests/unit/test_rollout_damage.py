@@ -44,7 +44,6 @@ def skipped(*lines: bytes) -> list[tuple[str, str]]:
     [
         (line("world_state2", {"full": True}), "world_state2"),
         (response("telepathy", content=[]), "response_item telepathy"),
-        (event("turn_paused", turn_id="t"), "event_msg turn_paused"),
         (item("Telepathy", id="t"), "item Telepathy"),
         (b'{"record_type":"soul"}', "record soul"),
         (b'{"type":"telepathy","id":null}', "response_item telepathy"),

@@ -54,16 +54,12 @@ def test_bare_lines() -> None:
         user(environment.format("workspace-write", "restricted")),
         user("fix the tests"),
         {
-            "type": "local_shell_call",
+            "type": "function_call",
+            "name": "shell",
             "call_id": "c",
-            "status": "completed",
-            "action": {"type": "exec", "command": ["bash", "-lc", "ls"]},
+            "arguments": '{"command": ["bash", "-lc", "ls"]}',
         },
-        {
-            "type": "function_call_output",
-            "call_id": "c",
-            "output": {"content": "no such tool", "success": False},
-        },
+        {"type": "function_call_output", "call_id": "c", "output": "no such tool"},
         user(environment.format("danger-full-access", "enabled")),
     )
     assert {event.at for event in events} == {BORN}
@@ -73,10 +69,8 @@ def test_bare_lines() -> None:
         (Filesystem.UNRESTRICTED, Network.ON, "on-request"),
     ]
     assert [said.text for said in only(e.MessageLogged, events)] == ["fix the tests"]
-    assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [
-        ("command", "local_shell", "ls")
-    ]
-    assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("failed", "no such tool")]
+    assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [("command", "shell", "ls")]
+    assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("ended", "no such tool")]
 
 
 def test_environment_context_after_a_turn_context_is_ignored() -> None:

@@ -100,7 +100,7 @@ def test_complete_commands_and_options() -> None:
     assert complete("sta") == ["plain,status"]
     assert complete("status", "--w") == ["plain,--watch"]
     assert complete("sta", shell="zsh")[:2] == ["plain", "status"]
-    assert complete("demo", "--theme", "colour") == ["plain,colour-blind"]
+    assert complete("demo", "--theme", "te") == ["plain,terminal"]
 
 
 @pytest.mark.slow

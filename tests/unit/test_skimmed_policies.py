@@ -12,11 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentdash.collect.tail.log_file import LinesInForce, lines_in_force
-from agentdash.model.limits import SKIM_ABOVE_BYTES
+from agentdash.agents.session_logs import line_marks, reader_of_log
+from agentdash.collect.tail.log_file import FileGrown, LinesInForce, LogFile, ReadLimits, lines_in_force
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model.events import FileGapSkipped
+from agentdash.model.fleet import Fleet
+from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.thread import Thread, Turn
-from agentdash.replay.library.library import read_log
 
 DATA = Path(__file__).parent.parent / "data"
 ROLLOUT = next(DATA.glob("recordings/0.169.0/killed-mid-command/rollout*"))
@@ -89,8 +92,16 @@ def without_line(turn: Turn | None) -> Turn | None:
 
 
 def read(path: Path, thread: str, skim_above: int | None) -> tuple[Thread, bool]:
-    found = read_log(path, thread, skim_above)
-    return found.fleet.threads[thread], found.skimmed
+    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, line_marks(path))
+    reader = reader_of_log(path, thread)
+    fleet, has_gap = Fleet(), False
+    for change in LogFile(str(path), limits).read():
+        assert isinstance(change, FileGrown)
+        if change.skimmed and change.first == 0 and not has_gap:
+            has_gap = True
+            fleet = reduce(fleet, [FileGapSkipped(at=0.0, thread=thread, same_turn=change.same_turn)])
+        fleet = reduce(fleet, reader.read(change.lines, change.first))
+    return fleet.threads[thread], has_gap
 
 
 @pytest.mark.slow

@@ -16,10 +16,11 @@ from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import SessionLog
 from agentdash.engine.reduce.fleet import reduce, reduce_log
-from agentdash.model.events import CallEnded, CallsLeftOut, ThreadEvent
+from agentdash.model.events import CallEnded, CallsLeftOut, FileSeen, ThreadEvent
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.thread import Thread
+from agentdash.replay import whole_log
 from agentdash.report import file_audit
 from tests.unit.rollout_files import THREAD, all_files, answer, call, event, item, line, meta, response
 
@@ -41,7 +42,6 @@ COMMANDS = (
     "curl https://example.com",
     "env | sort",
     "echo ${CODEX_SANDBOX_NETWORK_DISABLED:-unset}",
-    "grep Seccomp /proc/self/status",
     "tmux new-session -d worker",
     "printf 'caf\u00e9 \u0007'",
 )
@@ -65,10 +65,13 @@ OUTPUTS = (
 )
 
 
+def seen(log: SessionLog) -> FileSeen:
+    return FileSeen(at=0.0, thread=log.thread, path=str(log.path.absolute()), size=0, modified=0.0)
+
+
 def full(log: SessionLog, lines: Sequence[bytes]) -> Fleet:
     """Return the fleet of all lines."""
-    seen = file_audit._file_seen(log)
-    return reduce(Fleet(), [seen, *RolloutReader(log.thread).read(lines)])
+    return reduce(Fleet(), [seen(log), *RolloutReader(log.thread).read(lines)])
 
 
 def audited(fleet: Fleet) -> bytes:
@@ -80,7 +83,7 @@ def audited(fleet: Fleet) -> bytes:
 
 
 def sparse(lines: Sequence[bytes], log: SessionLog = LOG) -> Fleet:
-    return file_audit._read_codex(log, iter(lines))[0]
+    return whole_log._read_rollout(log, seen(log), iter(lines))[0]
 
 
 def events_of(monkeypatch: pytest.MonkeyPatch, lines: Sequence[bytes]) -> list[ThreadEvent]:
@@ -91,7 +94,7 @@ def events_of(monkeypatch: pytest.MonkeyPatch, lines: Sequence[bytes]) -> list[T
         found.extend(events)
         return reduce_log(thread, events)
 
-    monkeypatch.setattr(file_audit, "reduce_log", record)
+    monkeypatch.setattr(whole_log, "reduce_log", record)
     sparse(lines)
     return found
 

@@ -187,11 +187,10 @@ def test_command_outside_is_a_finding_and_a_server_beside_it_is_none() -> None:
             "bwrap: workspace, no network",
         ),
         (["codex-linux-sandbox", "--", "opencode"], {}, "Codex by codex-linux-sandbox"),
-        (["node", "/usr/bin/srt", "opencode"], {"SANDBOX_RUNTIME": "1"}, "sandbox runtime (srt) by srt"),
+        (["node", "/usr/bin/srt", "opencode"], {"SANDBOX_RUNTIME": "1"}, "sandbox runtime (srt)"),
         (["bwrap", "--args", "8", "--", "x"], {"SANDBOX_RUNTIME": "1"}, "sandbox runtime (srt) by bwrap"),
         (["bash"], {"SANDBOX_RUNTIME": "1", "CLAUDE_CODE_SESSION_ID": "x"}, "Claude Code"),
         (["bash"], {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, "Codex"),
-        (["firejail", "opencode"], {}, "firejail"),
         (["bash"], {}, "a sandbox: what built it is not known"),
     ],
 )

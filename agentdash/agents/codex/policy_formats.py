@@ -49,8 +49,6 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
         policy = from_profile(profile, workspaces)
     elif isinstance(legacy, Mapping):
         policy = from_sandbox_policy(legacy, cwd)
-    elif isinstance(legacy, str):
-        policy = from_sandbox_policy({"type": legacy}, cwd)
     elif profile is not None or payload.get("approval_policy") is not None:
         policy = Policy()
     else:
@@ -254,11 +252,9 @@ def _approval(value: Any) -> tuple[str | None, tuple[str, ...]]:
     if isinstance(value, str):
         return clean_line(value), ()
     if isinstance(value, Mapping):
-        granular, reject = value.get("granular"), value.get("reject")
+        granular = value.get("granular")
         if isinstance(granular, Mapping):
             return "granular", tuple(clean_line(str(k)) for k, v in granular.items() if v is True)
-        if isinstance(reject, Mapping):  # 0.102-0.114: inverted, true means refuse
-            return "granular", tuple(clean_line(str(k)) for k, v in reject.items() if v is False)
     return None, ()
 
 

@@ -88,7 +88,7 @@ class SessionLogSource:
             since=clock.now() - _RECENT_S,
             age_key=self._age_key,
             is_open=self._is_open,
-            known=self._restore if known is not None else None,
+            known=self._restore,
             whole=whole,
             batch=_BATCH_BYTES,
         )

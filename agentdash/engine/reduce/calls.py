@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
+from agentdash.engine.detect import granted, may_connect, platform, rule_of
 from agentdash.engine.edits import add_edits, named_files
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
@@ -97,7 +97,6 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         tail=last_part(event.output, _MAX_TAIL_CHARS),
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
-        allowed_by=event.allowed_by or known.allowed_by,
         denials=denials,
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
@@ -318,11 +317,10 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
-    """Add what the command printed of its own environment and kernel restraints."""
-    kernel = restraints(call.script, event.output)
+    """Add what the command printed of its own environment, and its launcher."""
     shown = _shown_flags(thread, call, event, quoted=False)
     launcher = event.launcher
-    if not shown and not kernel and launcher is None:
+    if not shown and launcher is None:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.OUTPUT,
@@ -332,9 +330,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         granted=granted(thread, call),
         rule=rule_of(thread, call),
         by_user=call.by_user,
-        seccomp=kernel.seccomp,
-        no_new_privs=kernel.no_new_privs,
-        sandboxed=True if launcher else kernel.sandboxed,
+        sandboxed=True if launcher else None,
         applied=Applied(launcher.name, launcher.policy) if launcher else None,
         first=event.at,
         last=event.at,
@@ -343,7 +339,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
         shown = _shown_flags(thread, call, event, quoted=True)
         printed = f"process 1 is {launcher.name}" if launcher else ""
-        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
+        quote = "; ".join(filter(None, (shown.quote, printed)))
         observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
 
@@ -371,7 +367,7 @@ def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         policy=thread.policy_index_of(call),
         granted=granted(thread, call),
         recorded=event.sandboxed,
-        approved=event.allowed_by == "person",
+        approved=event.approved,
         first=event.at,
         last=event.at,
         calls=(event.call,),
@@ -391,7 +387,7 @@ def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
     script = call.script or call.text
     if may_connect(script) and not call.denials and allowed != "more":
         # one-shot commands start faster without the grammar
-        from agentdash.sandbox.denials.success import reached_host  # noqa: PLC0415
+        from agentdash.sandbox.denials.reached import reached_host  # noqa: PLC0415
 
         host = reached_host(script, output, call.cwd)
     index, quote = thread.policy_index_of(call), ""

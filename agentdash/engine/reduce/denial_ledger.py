@@ -17,9 +17,6 @@ _MAX_ENTRIES: Final = 200
 """Distinct denials kept of a thread, the newest; how many were dropped is counted."""
 _MAX_CALLS: Final = 8
 """Call ids kept of an entry, the newest."""
-_MAX_DAYS: Final = 60
-"""Days kept of an entry, the newest: hardly a thread lives longer."""
-_DAY_S: Final = 86_400
 _PLAIN_WORD: Final = re.compile(r"[\w.+=:@%,-]+", re.ASCII)
 """Characters that JSON writes as they are."""
 
@@ -47,23 +44,14 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
 
 
 def words_of_past(thread: Thread) -> tuple[str, ...] | None:
-    """Return words of which every script that gets past an open denial has one; None: any script may.
+    """Return words of which every script that repeats one with an open denial has one; None: any script may.
 
     They occur in scripts as written, and in JSON strings of these.
     """
     scripts = _denied_scripts(thread)
-    words: list[str] = []
-    for entry in thread.denials:
-        if entry.got_past:
-            continue
-        name = _name(entry)
-        if not _PLAIN_WORD.fullmatch(name) and name:
-            return None
-        words += [name] if name else []
-        for call in entry.calls:
-            if call in scripts:
-                words.append(_longest_word(scripts[call]))
-    return tuple(dict.fromkeys(words)) if all(words) else None
+    denied = (call for entry in thread.denials if not entry.got_past for call in entry.calls)
+    words = tuple(dict.fromkeys(_longest_word(scripts[call]) for call in denied if call in scripts))
+    return words if all(words) else None
 
 
 @lru_cache(maxsize=MAX_CALLS)
@@ -87,7 +75,6 @@ def _enter(
             source=denial.source,
             last=max(old.last, at),
             count=old.count + (call.id not in old.calls),
-            days=old.days if call.id in old.calls else _counted(old.days, at),
             calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_CALLS:],
             policy=policy,
             by_mcp=call.is_mcp,
@@ -103,7 +90,6 @@ def _enter(
         first=at,
         last=at,
         calls=(call.id,),
-        days=_counted((), at),
         nested=denial.nested,
         policy=policy,
         source=denial.source,
@@ -123,29 +109,18 @@ def _is_settled(denial: Denial, call: Call) -> bool:
     return call.exit_code == 0 and call.outcome == "ended" and denial.is_aside
 
 
-def _counted(days: tuple[tuple[int, int], ...], at: float) -> tuple[tuple[int, int], ...]:
-    """Return the days with a call more on that of a time (unix seconds)."""
-    day = int(at // _DAY_S)
-    counts = dict(days)
-    counts[day] = counts.get(day, 0) + 1
-    return tuple(sorted(counts.items()))[-_MAX_DAYS:]
-
-
 def _succeeded(call: Call) -> bool:
     return call.kind in ("command", "patch") and call.exit_code in (0, None) and call.outcome == "ended"
 
 
 def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:
-    """Yield the entries; those of the same command, or of a target that the call changed, are got past."""
-    scripts = _denied_scripts(thread)
+    """Yield the entries; those of the same command are got past."""
+    script, scripts = call.script or call.text, _denied_scripts(thread)
     for entry in entries:
         is_open = not entry.got_past and call.id not in entry.calls
-        if is_open and not any(_is_same(entry, denial) for denial in call.denials):
-            denied = [scripts[other] for other in entry.calls if other in scripts]
-            if _got_past(entry, call, denied):
-                yield replace(entry, got_past=True)
-                continue
-        yield entry
+        is_denied_again = any(_is_same(entry, denial) for denial in call.denials)
+        is_repeated = any(scripts.get(other) == script for other in entry.calls)
+        yield replace(entry, got_past=True) if is_open and is_repeated and not is_denied_again else entry
 
 
 def _denied_scripts(thread: Thread) -> dict[str, str]:
@@ -153,26 +128,7 @@ def _denied_scripts(thread: Thread) -> dict[str, str]:
     return {call.id: call.script or call.text for call in thread.calls if call.denials}
 
 
-def _name(entry: LedgerEntry) -> str:
-    """Return the last part of what was denied: scripts name it in some way."""
-    return (entry.target or "").rpartition("/")[2]
-
-
 def _is_same(entry: LedgerEntry, denial: Denial) -> bool:
     if entry.what != denial.what:
         return False
     return entry.target == denial.target or stable_target(entry.target) == stable_target(denial.target)
-
-
-def _got_past(entry: LedgerEntry, call: Call, denied: list[str]) -> bool:
-    """Return whether a call that succeeded repeats what was denied, or does the same by other means."""
-    script = call.script or call.text
-    if script in denied:
-        return True
-    name = _name(entry)
-    if not name or name not in script:
-        return False
-    # one-shot commands start faster without the grammar
-    from agentdash.sandbox.denials.success import did_it  # noqa: PLC0415
-
-    return did_it(script, call.tail, what=entry.what, target=entry.target or "", cwd=call.cwd, denied=denied)

@@ -21,7 +21,6 @@ from agentdash.engine.reduce import recall
 from agentdash.engine.reduce.observations import observe_processes
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.activity import count_event
 from agentdash.model.fleet import (
     NOT_RECORDED,
     RESTORED_FIELDS,
@@ -282,7 +281,6 @@ def _reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
         pane,
         screen=before.screen,
         drawn_at=before.drawn_at,
-        activity=before.activity,
         moved_at=before.moved_at,
         titled_at=before.titled_at if before.title == pane.title else event.at,
         dead_at=dead_at,
@@ -296,16 +294,12 @@ def _reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
     if pane is None:
         return
     moved_at = pane.moved_at
-    activity = pane.activity
     if event.key in draft.occupants:
         moved_at = pane.drawn_at if moved_at is None else moved_at
         if differs_beyond_clocks(pane.screen, event.screen):
             moved_at = event.at
-            activity = count_event(activity, event.at)
     drawn_at = event.at if event.since is None else event.since
-    draft.panes[event.key] = replace(
-        pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at, activity=activity
-    )
+    draft.panes[event.key] = replace(pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at)
 
 
 def _remove_pane(draft: Fleet, key: PaneKey) -> None:

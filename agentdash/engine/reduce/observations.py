@@ -218,7 +218,7 @@ def _observe(
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
-    exposed = exposed_paths(policy, context.tables, mounts, baseline.mnt, probes)
+    exposed, lost = exposed_paths(policy, context.tables, mounts, baseline.mnt, probes)
     return SandboxObservation(
         source=EvidenceSource.ENVIRONMENT,
         policy=in_force,
@@ -236,8 +236,8 @@ def _observe(
         nested=_is_nested(process, context.tree),
         applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
         unwritable=unwritable_roots(period.stated if period else policy, context.tables, mounts),
-        exposed=exposed.paths,
-        lost=exposed.lost,
+        exposed=exposed,
+        lost=lost,
         first=at,
         last=at,
         calls=_ids(thread, env, call),

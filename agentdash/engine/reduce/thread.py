@@ -17,7 +17,6 @@ from agentdash.engine.reduce.calls import (
     start_call,
 )
 from agentdash.model import events as e
-from agentdash.model.activity import count_event
 from agentdash.model.policy import Policy, with_grants
 from agentdash.model.prompts import asked
 from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
@@ -32,9 +31,6 @@ _MAX_GRANTS: Final = 64
 _OTHER_REASONS: Final = "for other reasons"
 _TURNS_MARKED_SINCE: Final = (0, 99)
 """First Codex that writes where turns begin and end."""
-
-_ACTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged)
-"""Events that count as activity."""
 
 
 def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None) -> Thread:
@@ -63,8 +59,7 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
     if thread.open_calls and _starts_turn(thread, event):  # its process has died, and it was resumed
         thread = abort_open_calls(thread, thread.last_at or event.at)
     last_at = max(thread.last_at or 0.0, event.at)
-    activity = count_event(thread.activity, event.at) if isinstance(event, _ACTS) else thread.activity
-    thread = replace(thread, last_at=last_at, lines=max(thread.lines, event.line), activity=activity)
+    thread = replace(thread, last_at=last_at, lines=max(thread.lines, event.line))
     return _reduce_line(thread, event, home)
 
 

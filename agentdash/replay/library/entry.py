@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -17,8 +17,6 @@ from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.prices import priced_usd
 from agentdash.store.digests import DigestStore, file_states
 
-Depth = Literal["listed", "skimmed", "read"]
-"""How much of a file has been read: nothing, head and tail, all of it."""
 RECORDING: Final = "recording"
 """The agent of an entry that is a recording by agentdash."""
 
@@ -36,7 +34,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it was listed by: its start, or when its file was changed (unix seconds)."""
     archived: bool = False
     compressed: bool = False
-    depth: Depth = "listed"
+    is_read: bool = False
+    """Whether its file has been read; it is listed before."""
     size: int = 0
     """Bytes on disk."""
     parent: str | None = None
@@ -93,11 +92,6 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     def key(self) -> str:
         """The unique key: its path, since two files may have the same thread id."""
         return str(self.path)
-
-    @property
-    def lacks_usage(self) -> bool:
-        """Whether the models of some tokens are in a part of the file that was not read."""
-        return any(each.model is None for each in self.by_model) or (self.fork and not self.by_model)
 
 
 # ------------------------------------------------------------

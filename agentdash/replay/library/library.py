@@ -20,51 +20,42 @@ from agentdash.agents.codex.home import (
     CodexHome,
     begun_at,
     locks,
-    open_lines,
     problem,
     read_names,
     thread_id,
 )
-from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.registry import adapters
-from agentdash.agents.session_logs import LogReader, line_marks, reader_of_log, thread_of_log
+from agentdash.agents.session_logs import SessionLog, is_transcript, thread_of_log
 from agentdash.collect.processes.sensor import ProcessSensor
-from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.causes import causes
 from agentdash.model.denials import may_not
 from agentdash.model.events import (
     Event,
-    FileGapSkipped,
     FileSeen,
     LocksSeen,
     ObservationsRecalled,
     ProcessesCounted,
     ProcessSeen,
-    TokensCounted,
 )
 from agentdash.model.fact import FactKind
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import Thread, without_record
-from agentdash.model.tokens import ModelUsage
+from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import recordings
 from agentdash.replay.library.entry import RECORDING, Entry, EntryDigests
 from agentdash.replay.streams import past_requests
+from agentdash.replay.whole_log import read_whole
 from agentdash.store.digests import DigestStore
 
-_MAX_WHOLE_BYTES: Final = 4 << 20
-"""Largest file that is read whole: that takes about a tenth of a second."""
-_MAX_COUNTED_BYTES: Final = 256 << 20
-"""Largest file that is read for its tokens: in about a second."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -156,7 +147,7 @@ class Library:
                 begun=recording.begun,
                 agent=RECORDING,
                 listed_at=recording.begun,
-                depth="read",
+                is_read=True,
                 title="Recording of panes and processes",
                 took=max(0.0, recording.until - recording.begun),
             )
@@ -171,7 +162,7 @@ class Library:
         except OSError:
             unchanged = False
         active = entry.state in (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT)
-        return entry if unchanged and not active else replace(entry, depth="listed")
+        return entry if unchanged and not active else replace(entry, is_read=False)
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
         """Yield the entries as they are read: first those that are known from an earlier reading.
@@ -187,7 +178,7 @@ class Library:
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._memories = self._recall(self.home, self._paths)
         self._parents = {}
-        pending = {entry.key: entry for entry in entries if entry.depth == "listed"}
+        pending = {entry.key: entry for entry in entries if not entry.is_read}
         if self._store is not None:
             self._digests = EntryDigests(self._store, entries, self._inputs)
             for entry in self._digests.restore({entry.path: entry for entry in pending.values()}):
@@ -205,23 +196,20 @@ class Library:
     # ------------------------------------------------------------ reading
 
     def read(self, entry: Entry) -> Entry:
-        """Return an entry judged by its file; of a large one by head and tail, and all its tokens."""
+        """Return an entry judged by its file."""
         now = self._clock.now()
-        read = read_log(entry.path, entry.id, _MAX_WHOLE_BYTES)
-        thread = read.fleet.threads.get(entry.id, Thread(entry.id))
+        fleet, size, problem = _read_log(entry.path, entry.id)
+        thread = fleet.threads.get(entry.id, Thread(entry.id))
         entry = replace(
             self._with_thread(entry, thread),
-            depth="skimmed" if read.skimmed else "read",
-            size=read.size,
-            problem=without_record(read.size) if not read.problem and not thread.lines else read.problem,
+            is_read=True,
+            size=size,
+            problem=without_record(size) if not problem and not thread.lines else problem,
         )
-        workers = build_snapshot(self._fleet(entry, read.fleet, thread, now), now).workers
+        workers = build_snapshot(self._fleet(entry, fleet, thread, now), now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
-        if entry.lacks_usage and (by_model := _all_tokens(entry)):
-            entry = replace(entry, by_model=by_model, tokens=sum(each.usage.total for each in by_model))
-        if not read.skimmed:
-            self._parents[entry.id] = thread.as_parent()
+        self._parents[entry.id] = thread.as_parent()
         if self._digests is not None and entry.problem is None and not self._has_owner(entry):
             self._digests.keep(entry, now)
         return entry
@@ -270,8 +258,7 @@ class Library:
         if parent is None or parent == thread.id or parent not in self._paths:
             return None
         if parent not in self._parents:
-            read = read_log(self._paths[parent], parent, _MAX_WHOLE_BYTES)
-            found = read.fleet.threads.get(parent)
+            found = _read_log(self._paths[parent], parent)[0].threads.get(parent)
             self._parents[parent] = None if found is None else found.as_parent()
         return self._parents[parent]
 
@@ -298,6 +285,19 @@ class Library:
         )
 
 
+def _read_log(path: Path, thread: str) -> tuple[Fleet, int, str | None]:
+    """Return what a file has of a thread, its size in bytes, and why it cannot be read, or not to its end."""
+    try:
+        stat = path.stat()
+        size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
+    except OSError:
+        size, modified = 0, 0.0
+    seen = FileSeen(at=modified, thread=thread, path=clean_line(str(path)), size=size, modified=modified)
+    log = SessionLog(path, thread, "claude" if is_transcript(path) else "codex")
+    fleet, problem = read_whole(log, seen)
+    return fleet, size, problem
+
+
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:
     return replace(
         entry,
@@ -322,22 +322,6 @@ def _reason(worker: Worker) -> str:
     fact = worker.fact
     is_plain = fact.kind in (FactKind.DONE, FactKind.WORK) and fact.object
     return clean_line(fact.object if is_plain else fact.text, _MAX_TITLE_CHARS)
-
-
-def _all_tokens(entry: Entry) -> tuple[ModelUsage, ...]:
-    """Return the tokens of a session by model; empty if its file is too large, or cannot be read."""
-    from agentdash.agents.codex.rollout.reader import tokens_by_model  # noqa: PLC0415 - large files are rare
-
-    if entry.size > _MAX_COUNTED_BYTES:
-        return ()
-    try:
-        if entry.agent == "codex":
-            return tokens_by_model(entry.id, open_lines(entry.path))
-        reader = reader_of_log(entry.path, entry.id)
-        events = reader.read(line for line in open_lines(entry.path) if b'"usage":' in line)
-    except OSError:
-        return ()
-    return next((event.by_model for event in reversed(events) if isinstance(event, TokensCounted)), ())
 
 
 # ------------------------------------------------------------
@@ -390,62 +374,3 @@ def _thread_of(process: Process, at: float) -> str | None:
     except UnreadableSessionError:
         return None
     return session.session if session is not None else None
-
-
-# ------------------------------------------------------------
-# Read session logs for the library: whole ones, or head and tail of large ones
-
-
-class Reading(NamedTuple):
-    """What was read of a file."""
-
-    fleet: Fleet
-    skimmed: bool
-    size: int
-    """Bytes on disk."""
-    problem: str | None
-    """Why it could not be read, or not to its end."""
-
-
-def read_log(path: Path, thread: str, skim_above: int | None) -> Reading:
-    """Return what a file has of a thread; of one larger than `skim_above` bytes its head and tail."""
-    fleet = Fleet()
-    skimmed = False
-    size = 0
-    trouble: str | None = None
-    reader = reader_of_log(path, thread)
-    has_gap = False
-    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, line_marks(path))
-    try:
-        for change in LogFile(str(path), limits).read():
-            if isinstance(change, FileGrown):
-                begins_gap = change.skimmed and change.first == 0 and not has_gap
-                has_gap = has_gap or begins_gap
-                fleet = reduce(fleet, _events(thread, change, reader, begins_gap=begins_gap))
-                skimmed = change.skimmed
-                size = change.size
-            elif isinstance(change, FileUnreadable):
-                trouble = change.reason
-    except OSError as error:
-        trouble = clean_line(error.strerror or str(error))
-    if trouble is not None:
-        place = clean_line(str(path))
-        at = reader.at
-        seen = FileSeen(at=at, thread=thread, path=place, size=size, modified=at, unreadable=trouble)
-        fleet = reduce(fleet, [seen])
-    return Reading(fleet=fleet, skimmed=skimmed, size=size, problem=trouble)
-
-
-def _events(thread: str, grown: FileGrown, reader: LogReader, *, begins_gap: bool) -> list[Event]:
-    at = grown.modified
-    seen = FileSeen(
-        at=at,
-        thread=thread,
-        path=clean_line(str(grown.path)),
-        size=grown.size,
-        modified=at,
-        skimmed=grown.skimmed,
-    )
-    gap = [FileGapSkipped(at=at, thread=thread, same_turn=grown.same_turn)] if begins_gap else []
-    oversized = [oversized_lines(grown.oversized, thread, at)] if grown.oversized else []
-    return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]

@@ -17,7 +17,7 @@ import msgspec
 from agentdash.sandbox.denials.call import Call
 from agentdash.sandbox.denials.commands import RunCommand
 from agentdash.sandbox.denials.hosts import is_loopback, operand_hosts
-from agentdash.sandbox.denials.paths import is_part_of, is_same, paths_in, place
+from agentdash.sandbox.denials.paths import is_same, paths_in, place
 from agentdash.sandbox.denials.programs import (
     BUILD_TOOLS,
     FETCHERS,
@@ -60,27 +60,17 @@ _SHOWN_TEXT: Final = re.compile(
     r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)(?: [A-Z]+\d+)?: )"
     r"|(?:\[\w+\]\s+)?>?\s*\d+\s*[|│┆┃]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
     r"|\d+:\d+\s+(?:error|warning|suggestion|info|hint|note)\s"  # what a linter reports of a file named above
-    r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
-    r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
-    r"|stash@\{\d+\}: |\* \S+ +[0-9a-f]{7,} |remote: "
-    r"|# |`{3}"  # a document
-    r"|['\"].*\\n"  # a text as code writes it
-    r"|(?:not )?ok \d+ |(?:expected|received|actual|got|want)\b.{0,20}['\"`])"  # a test's result
-    r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
+    r"|remote: |# |['\"].*\\n"  # a document, or a text as code writes it
+    r"|(?:not )?ok \d+ )",  # a test's result
     re.IGNORECASE,
 )
 """Lines which programs show of a text, besides their own messages."""
 _PASSED: Final = re.compile(
-    r"^\s*(?:\[ *(?i:ok|pass(?:ed)?) *\] |(?:OK|PASS(?:ED)?)(?::| [-–—:])? |[✓✔√✅☑] "
-    r"|(?:ok|changed|skipping): \[)"
-    r"|(?:\.{2,}|…|[-–—:>|\[(]) *(?i:ok|pass(?:ed)?|yes|no|found|not found)\b[\])]?"
-    r"(?: *\([\d.,]+ ?m?s\))?\.?\s*$"
-    r"|[✓✔√✅☑](?: *\([\d.,]+ ?m?s\))?\s*$"
+    r"^\s*(?:OK|PASS(?:ED)?|[✓✔√])\b|(?:\.{2,}|…|[-–—:>|\[(]) *(?i:ok|pass(?:ed)?|yes|no|(?:not )?found)\b"
+    r"[\])]?(?: *\([\d.,]+ ?m?s\))?\.?\s*$"
 )
 """A line that says of a test that it passed, or what was found out: what it names was expected, or tried."""
-_ERROR_IMITATED: Final = re.compile(
-    r"\$!\s*=[^=~]|\b(?:OS|IO|Permission)Error\(\s*(?:\d|errno\.)|\bstrerror\("
-)
+_ERROR_IMITATED: Final = re.compile(r"\$!\s*=[^=~]")
 """Inline code which makes an error of a number, without an operation that failed with it."""
 _WARNING: Final = re.compile(
     r"(?:\S{0,12}[\d:.,-]{6,} +){0,3}\W{0,4}(?:npm |pnpm |PHP )?(?:warn(?:ing)?|W)\b", re.IGNORECASE
@@ -94,17 +84,14 @@ _MARKED: Final = re.compile(r"\s*[<>]\s")
 """A line of a difference, or a quoted one; Gradle begins causes so."""
 _OF_SERVER: Final = re.compile(r"(?:ERROR|FATAL|PANIC|WARNING):  |ERROR \d|\(error\) |Code: \d")
 """How clients word what their database server reports of its own files."""
-_CLIENT_FAILS: Final = re.compile(
-    r"dial unix|^Unable to connect to the server: |^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
-)
-"""How docker and kubectl report that they reach no server: nothing of it can be shown, then."""
-_STARTS_OTHERS: Final = re.compile(
-    r"subprocess|system|popen|spawn|exec(?!ut)|fork|sh\(|run\(|[`$%]", re.IGNORECASE
-)
+_CLIENT_FAILS: Final = re.compile(r"^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]")
+"""How kubectl reports that it reaches no server: nothing of it can be shown, then."""
+_STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec(?!ut)|fork|[`$%]", re.IGNORECASE)
 """Calls in inline code which start other programs."""
 _ERROR_MADE: Final = re.compile(
     r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
 )
+_GLOB: Final = frozenset("*?[{")
 _OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
 _TOOL_FAILURE_LINES: Final = 40
 """An account of a tool's own failure is not longer; what it read is."""
@@ -127,8 +114,7 @@ def attribute(
     line = call.lines[number]
     if _PASSED.search(line):
         return _NOBODY
-    account = call.account(number)
-    found = _of_script(call, line, named, phrase, account, network=network)
+    found = _of_script(call, line, named, phrase, network=network)
     if found.strength is Strength.NONE:
         found = _of_agent(call, line) or found
     if found.command is not None and any(_is_elsewhere(found.command, path) for path in named):
@@ -145,50 +131,43 @@ def _strength_of_tool(call: Call) -> Strength:
     return Strength.OPEN if len(call.lines) <= _TOOL_FAILURE_LINES and is_account(first) else Strength.NONE
 
 
-def _of_script(
-    call: Call, line: str, named: tuple[str, ...], phrase: str, account: str, *, network: bool
-) -> Attribution:
+def _of_script(call: Call, line: str, named: tuple[str, ...], phrase: str, *, network: bool) -> Attribution:
     if call.script.commands is None:
         return Attribution(Strength.AMBIGUOUS)
     visible = call.script.visible
     name = prefix_of(line, frozenset(c.name for c in visible))
     if is_shells(line):
-        fits = _opens_connection if network else _redirects
-        if found := next((c for c in visible if fits(call, c, named)), None):
+        if not network and (found := next((c for c in visible if _redirects(call, c, named)), None)):
             return Attribution(Strength.OWN, found)
     elif own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]:
-        return _own(call, own, named, account, network=network)
+        return _own(call, own, named, network=network)
     if (phrase and phrase in call.script.text) or _SHOWN_TEXT.match(line):
         return _NOBODY
     programs = [c for c in visible if c.role is Role.PROGRAM]
     of_reader = _of_reader(call, line, named, network=network)
     if not programs or of_reader.strength is Strength.TIED:
         return of_reader
-    if not network:
-        programs = [c for c in programs if _reports_files(call, c, named)]
     programs = [
         c
         for c in programs
-        if not _prints_no_others(c, name)
-        and (_may_say(call, c, line, named, network=network) or _shows(call, c, named, account))
+        if not (_prints_no_others(c, name) or (c.is_code and _ERROR_IMITATED.search(c.raw)))
+        and (_names_any(call, c, named) or _may_say(call, c, line, named, network=network))
     ]
-    return _of_program(call, programs, line, named, account, network=network)
+    return _of_program(call, programs, line, named)
 
 
-def _own(
-    call: Call, own: list[RunCommand], named: tuple[str, ...], account: str, *, network: bool
-) -> Attribution:
+def _own(call: Call, own: list[RunCommand], named: tuple[str, ...], *, network: bool) -> Attribution:
     """Attribute a message that begins with the name of these commands."""
-    if network and named:
-        own = [c for c in own if not _stays_here(c) or _names_any(call, c, named)]
+    if network and named:  # of an address it may show what stands there
+        own = [c for c in own if "://" not in c.raw or "$" in c.raw or _names_any(call, c, named)]
     if named:
         own = [c for c in own if c.role is Role.TOOL or _names_any(call, c, named) or call.code_of(c) != 0]
-    if found := next((c for c in own if _is_about(call, c, named)), None):
+    if found := next((c for c in own if _is_about(c, named)), None):
         is_program = found.role is Role.PROGRAM
         in_doubt = is_program and call.script.shows_text and named and not _names_any(call, found, named)
         return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OWN, found)
     programs = (c for c in call.script.visible if c.role is Role.PROGRAM)
-    starter = next((c for c in programs if _shows(call, c, named, account)), None)
+    starter = next((c for c in programs if _names_any(call, c, named)), None)
     return Attribution(Strength.TIED if starter else Strength.NONE, starter)
 
 
@@ -198,7 +177,7 @@ def _of_reader(call: Call, line: str, named: tuple[str, ...], *, network: bool) 
     readers = [c for c in call.script.visible if c.role in (Role.READER, Role.REMOTE)]
     clients = [c for c in readers if not _shows_files(c)]
     if network and (found := next((c for c in readers if _reads_page(call, c, named)), None)):
-        return _of_program(call, [found], line, named, "", network=True)
+        return _of_program(call, [found], line, named)
     if not network:
         if found := next((c for c in clients if _is_own_state(c, named)), None):
             return Attribution(Strength.TIED, found)
@@ -223,33 +202,17 @@ def _is_own_state(command: RunCommand, named: tuple[str, ...]) -> bool:
     return bool(named) and all(any(folder in f"{path}/" for folder in folders) for path in named)
 
 
-def _of_program(
-    call: Call,
-    programs: list[RunCommand],
-    line: str,
-    named: tuple[str, ...],
-    account: str,
-    *,
-    network: bool,
-) -> Attribution:
+def _of_program(call: Call, programs: list[RunCommand], line: str, named: tuple[str, ...]) -> Attribution:
     """Attribute a message to one of the programs that print messages of any form."""
     if not programs:
         return _NOBODY
     name = prefix_of(line, frozenset(c.name for c in programs) | WRITING_TOOLS)
-    unnamed = network and not named
-    shown = [c for c in programs if _shows(call, c, named, account) or (unnamed and _connects_by_code(c))]
+    shown = [c for c in programs if _names_any(call, c, named)]
     command = (shown or [c for c in programs if c.name == name] or programs)[-1]
     if shown and not (command.is_inline and prints_data(command)):
         return Attribution(Strength.TIED, command)
-    in_doubt = (call.script.shows_text and not shown) or _is_foreign(command, name) or _shows_foreign(call)
+    in_doubt = call.script.shows_text and not shown
     return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
-
-
-def _shows_foreign(call: Call) -> bool:
-    """Return whether a line begins with the name of a simple tool that nothing of the script can have
-    started: then the output shows text from elsewhere."""
-    names = {prefix_of(call.lines[number], WRITING_TOOLS) for number in call.numbers}
-    return any(all(_is_foreign(command, name) for command in call.script.visible) for name in names)
 
 
 def _of_agent(call: Call, line: str) -> Attribution | None:
@@ -264,11 +227,6 @@ def _of_agent(call: Call, line: str) -> Attribution | None:
 
 # ------------------------------------------------------------
 # What ties a message to a command
-
-
-def _shows(call: Call, command: RunCommand, named: tuple[str, ...], account: str) -> bool:
-    """Return whether a message names what a command was given, or its traceback the command's file."""
-    return _names_any(call, command, named) or _is_in(command, account)
 
 
 def _names_any(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
@@ -294,25 +252,7 @@ def _mentions(call: Call, command: RunCommand, named: str) -> bool:
     return placed in operands or placed.startswith(tuple(f"{path}/" for path in outside))
 
 
-def _is_in(command: RunCommand, account: str) -> bool:
-    """Return whether a traceback is of what a command runs: its file, or its inline code."""
-    if ("-c" in command.words and 'File "<string>"' in account) or (
-        "-e" in command.words and re.search(r" at -e line |^-e:\d+:in ", account, re.MULTILINE)
-    ):
-        return True
-    if command.name.startswith("python") and 'File "<stdin>"' in account:
-        return True
-    if "-r" in command.words and " in Command line code on line " in account:
-        return True
-    if command.name.startswith("node") and re.search(r"\[eval|node:internal|\nNode\.js v", account):
-        return True
-    place_in = r"(?:^|[/\"(]){}(?:[\":]|(?: on)? line \d)"
-    return any(
-        re.search(place_in.format(re.escape(file)), account, re.MULTILINE) for file in command.code_files
-    )
-
-
-def _is_about(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+def _is_about(command: RunCommand, named: tuple[str, ...]) -> bool:
     """Return whether a message about these paths is about what the command was given.
 
     Only simple tools name what they were given; for all others any path will do.
@@ -321,17 +261,10 @@ def _is_about(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
         return True
     if all(word.startswith("-") for word in command.words if word):
         return True  # it names a file by itself: `mktemp -d`
-    for word in command.words:
-        if not word or any(mark in word for mark in "*?[{"):
-            return True
-        operand = word.partition("=")[2] if re.match(r"(?:--[\w-]+|of|if)=", word) else word
-        places = (operand, command.cwd, call.home)
-        if any(
-            is_same(places[0], path, *places[1:]) or is_part_of(places[0], path, *places[1:])
-            for path in named
-        ):
-            return True
-    return False
+    if any(not word or not _GLOB.isdisjoint(word) for word in command.words):
+        return True
+    names = (re.escape(posixpath.basename(path.rstrip("/"))) for path in named)
+    return any(re.search(rf"(?<!\w){name}(?!\w)", command.raw) for name in names)
 
 
 def _redirects(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
@@ -344,20 +277,8 @@ def _redirects(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
     )
 
 
-def _opens_connection(_: Call, command: RunCommand, __: tuple[str, ...]) -> bool:
-    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`, for reading or writing."""
-    return any(word.startswith(("/dev/tcp/", "/dev/udp/")) for word in command.raw.split())
-
-
 # ------------------------------------------------------------
 # What a command does not print
-
-
-def _reports_files(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
-    """Return whether a program prints messages about files; what fetches pages prints those as well."""
-    if command.is_inline and _ERROR_IMITATED.search(command.raw):
-        return False
-    return command.name not in FETCHERS or _names_any(call, command, named)
 
 
 def _may_say(call: Call, command: RunCommand, line: str, named: tuple[str, ...], *, network: bool) -> bool:
@@ -383,14 +304,6 @@ def _prints_no_others(command: RunCommand, name: str | None) -> bool:
     return started is not None and name is not None and name != command.name and name not in started
 
 
-def _is_foreign(command: RunCommand, name: str | None) -> bool:
-    """Return whether a message begins with the name of a simple tool that a command does not start: an
-    installed program that nothing is known of reports its failures itself."""
-    if name not in WRITING_TOOLS or name == command.name or name in command.words:
-        return False
-    return not (command.is_function or command.name in BUILD_TOOLS or _runs_project(command))
-
-
 def _is_elsewhere(command: RunCommand, named: str) -> bool:
     """Return whether a path can lie on another machine, which an operand names: `build1:/opt/app`."""
     others = (_OTHER_MACHINE.match(word) for word in command.words)
@@ -399,13 +312,6 @@ def _is_elsewhere(command: RunCommand, named: str) -> bool:
 
 def _runs_project(command: RunCommand) -> bool:
     return runs_project(command.name, command.words, command.raw)
-
-
-def _stays_here(command: RunCommand) -> bool:
-    """Return whether a program fetches from this machine alone: it reaches no other host."""
-    addresses = [word for word in command.words if "://" in word]
-    hosts = (host for word in addresses for host in operand_hosts(command.name, (word,)))
-    return command.name in FETCHERS and bool(addresses) and all(map(is_loopback, hosts))
 
 
 def _connects_by_code(command: RunCommand) -> bool:

@@ -76,11 +76,6 @@ class RunCommand(msgspec.Struct, frozen=True):
         """Whether it is code that the script shows: its words have the paths of what it does."""
         return self.name.startswith(INTERPRETERS) and self.is_inline
 
-    @property
-    def code_files(self) -> list[str]:
-        """The names of the programs that an interpreter runs."""
-        return [posixpath.basename(word) for word in self.words if _CODE_FILE.fullmatch(word)]
-
 
 def commands_of(script: str, cwd: str | None, home: str | None) -> tuple[RunCommand, ...] | None:
     """Return the commands of a script, or None if it cannot be parsed or has none."""

@@ -12,7 +12,6 @@ from agentdash.sandbox.denials import executions, file_messages, network
 from agentdash.sandbox.denials.attribution import (
     Attribution,
     Strength,
-    attribute,
 )
 from agentdash.sandbox.denials.call import Call
 from agentdash.sandbox.denials.file_denials import judge_file, judge_nameless
@@ -25,8 +24,6 @@ from agentdash.sandbox.denials.programs import Role
 _REASON_ALONE: Final = re.compile(
     r"\s*(?:Operation not permitted|Permission denied|Read-only file ?system)\s*"
 )
-_INNER_SANDBOX: Final = re.compile(r"\bsandbox_apply: Operation not permitted")
-"""Of a program that could not start a sandbox of its own inside this one (SwiftPM)."""
 
 
 def read_denials(call: Call) -> tuple[Denial, ...]:
@@ -56,8 +53,6 @@ def _read(call: Call, number: int) -> Finding | None:
             return judge_network(call, about_network, number)
     if (about_program := executions.read_message(call, number)) is not None:
         return executions.judge_execution(call, about_program, number)
-    if _INNER_SANDBOX.search(call.lines[number]):
-        return _inner_sandbox(call, number)
     about_file = file_messages.read_message(call.lines, number, call.source)
     return None if about_file is None else judge_file(call, about_file)
 
@@ -80,14 +75,6 @@ def _nameless(call: Call, number: int) -> Finding | None:
         return None  # `ps`, `pgrep`, `hostname` write nothing: what was refused is their own work
     source = Attribution(Strength.OWN, commands[0])
     return finding(call, "other", "exec", "certain", commands[0].name, source, number, number)
-
-
-def _inner_sandbox(call: Call, number: int) -> Finding | None:
-    source = attribute(call, number, (), "sandbox_apply")
-    if source.strength is Strength.NONE or call.unsandboxed:
-        return None
-    certainty: Certainty = "likely" if source.strength is Strength.AMBIGUOUS else "certain"
-    return finding(call, "other", "exec", certainty, None, source, number, number)
 
 
 # ------------------------------------------------------------

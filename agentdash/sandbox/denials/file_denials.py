@@ -22,7 +22,7 @@ from agentdash.sandbox.denials.commands import RunCommand
 from agentdash.sandbox.denials.file_messages import Message, Reason, operation_of
 from agentdash.sandbox.denials.findings import Finding, finding
 from agentdash.sandbox.denials.paths import databases_in, denies_read, may_write, place
-from agentdash.sandbox.denials.programs import WRITING_CODE, WRITING_TOOLS, Role, output_files
+from agentdash.sandbox.denials.programs import WRITING_CODE, WRITING_TOOLS, Role
 from agentdash.sandbox.word_sets import word_set
 
 _PROTECTED: Final = re.compile(r"/\.(?:git|agents|codex|aws)(?:/|$)")
@@ -35,7 +35,6 @@ _NOT_FILES: Final = word_set(
 """Programs that lack a privilege, whatever path they name."""
 _INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", "update", "link"))
 """Subcommands with which package managers write."""
-_LITERAL_PATH: Final = re.compile(r"""(?<![.+] )(?<![.+])['"`]((?:~?/)[\w./@+-]+)['"`]""")
 _STATE_FOLDER: Final = re.compile(r"/\.(?:cache|config|local/(?:share|state))/[^/]+$")
 """What programs make with its parents, by the XDG base directory specification."""
 
@@ -139,8 +138,6 @@ class _Judge:
         named = [self._place(path) for path in about if "/" in path or self._is_file(path)]
         if self._message.reason is Reason.DATABASE and not any(named):
             named = [self._place(path) for path in self._databases()]
-        if self._message.reason in (Reason.UNWRITABLE, Reason.READ_ONLY) and not named:
-            named = self._implied()
         return list(dict.fromkeys(path for path in named if path is not None))
 
     def _is_its_name(self, path: str) -> bool:
@@ -148,19 +145,6 @@ class _Judge:
         line = self._call.lines[self._message.last].lstrip()
         name = self._command.name if self._command is not None else None
         return posixpath.basename(path) == name and line.startswith(f"{path}: ")
-
-    def _implied(self) -> list[str | None]:
-        """Return the file that a message without one must be about: the only one that is refused of those
-        that the command is to write (`perl -e 'open(F, ">", "/opt/x") or die "cannot write: $!"'`)."""
-        command = self._command
-        if command is None:
-            return []
-        written = output_files(command.name, command.words)
-        if command.is_code and WRITING_CODE.search(command.raw):
-            written += _LITERAL_PATH.findall(command.raw)
-        placed = {path for each in written if (path := self._place(each)) is not None}
-        refused = [path for path in placed if _is_refused(self._call, path, self._message.reason)]
-        return [*refused] if len(refused) == 1 else []
 
     def _place(self, path: str) -> str | None:
         """Return a path as absolute: in the first directory that makes it a refused one."""
@@ -245,8 +229,7 @@ class _Judge:
         shell = is_shells(self._call.lines[self._message.first])
         if command.name in WRITING_TOOLS or (shell and not all(command.written)):
             return True
-        outputs = (*command.written, *output_files(command.name, command.words))
-        if any(self._place(path) == target for path in outputs if path):
+        if any(self._place(path) == target for path in command.written if path):
             return True
         operands = [path for word in command.words if word and (path := self._place(word))]
         if command.role is Role.PROGRAM and any(target.startswith(f"{path}.") for path in operands):

@@ -83,11 +83,6 @@ _TROUBLE: Final = Pattern(
 _CHAIN_LINES: Final = 10
 """Lines between the path and the error number in the longest chains of causes (cargo's)."""
 _MAX_PATH: Final = 1_000
-_BLOCK_LINES: Final = 10
-"""Lines of npm's account of one error."""
-_NPM: Final = Pattern(
-    r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
-)
 _FIELD: Final = Pattern(
     r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
     r"|syscall|path|dest) "
@@ -121,7 +116,7 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
         return None
     reason, match = found
     if _FIELD.match(line):
-        return _npm_block(lines, number, reason) if line.startswith("npm ") else None
+        return None
     first = last = number
     if place := _PLACE.match(line):
         line = line[place.end() :]
@@ -237,32 +232,6 @@ def _directory_above(lines: Lines, number: int, paths: tuple[str, ...]) -> str |
     (uv: `Failed to initialize cache at`)."""
     more, *_ = _around(lines, number)
     return next((path for path in more if any(each.startswith(f"{path}/") for each in paths)), None)
-
-
-def _npm_block(lines: Lines, number: int, reason: Reason) -> Message | None:
-    """Return the message of npm's fields `code`, `syscall`, `path`, where there is a path among them."""
-    fields: dict[str, str] = {}
-    last = number
-    for later in range(number, min(len(lines), number + _BLOCK_LINES)):
-        field = _NPM.match(lines[later])
-        if field is None:
-            break
-        if field["key"]:
-            fields.setdefault(field["key"], field["value"].strip())
-            last = later
-    path = fields.get("dest") or fields.get("path")
-    if path is None or "code" not in fields:
-        return None
-    text = f"{fields.get('syscall', '')} '{path}'"
-    return Message(
-        reason=reason,
-        operation=_operation(reason, text, (path,)),
-        writes=_writes(reason, text),
-        paths=tuple(dict.fromkeys(p for p in (path, fields.get("path")) if p)),
-        phrase="",
-        first=number,
-        last=last,
-    )
 
 
 @lru_cache(2_048)

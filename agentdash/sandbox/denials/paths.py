@@ -132,14 +132,3 @@ def is_same(named: str, path: str, cwd: str | None, home: str | None) -> bool:
     if here is None or there is None:
         return posixpath.basename(named.rstrip("/")) == posixpath.basename(path.rstrip("/"))
     return here == there
-
-
-def is_part_of(operand: str, path: str, cwd: str | None, home: str | None) -> bool:
-    """Return whether one of two paths lies in the other, or is its temporary file.
-
-    `mkdir -p a/b/c` names `a`, `cp x dir` names `dir/x`, `patch x` names `x.oAbCdEf`.
-    """
-    here, there = place(operand, cwd, home), place(path, cwd, home)
-    if here is None or there is None or there == "/" or here == "/":
-        return False
-    return there.startswith(here) or here.startswith(there + "/")

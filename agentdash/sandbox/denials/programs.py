@@ -87,7 +87,7 @@ _QUERIES: Final = word_set("psql mysql mariadb redis-cli mongosh clickhouse-clie
 _READERS: Final = _QUERIES | word_set(
     "man info journalctl dmesg history fc tldr pdftotext lynx w3m jira pandoc pydoc pydoc3 perldoc delta "
     "xmllint stern llm kubectl oc helm argocd gcloud az aws vercel netlify heroku flyctl fly doctl "
-    "sentry-cli circleci bk glab gh"
+    "sentry-cli circleci bk glab gh gunzip csvcut"
 )
 """They print what is stored in a database, or what a service has recorded."""
 _READING_WORDS: Final = word_set("log logs diff blame grep cat history show describe view inspect info help")
@@ -319,31 +319,3 @@ def shows_files_by_code(name: str, words: Words, code: str) -> bool:
         return True
     inline = any(word in ("-c", "-e", "-p", "-") for word in words) or "\n" in code
     return inline and _READING_CODE.search(code) is not None and WRITING_CODE.search(code) is None
-
-
-# ------------------------------------------------------------
-# The files that a command is to write, as its options name them
-
-
-_OUTPUT_OPTIONS: Final = word_set(
-    "-o -O -out --output --out --outfile --output-file --log-file --output-document"
-)
-
-
-def output_files(name: str, words: Words) -> list[str]:
-    """Return the files that a command is to write by its options: `-o FILE`, `--output=FILE`, `tar -cf
-    FILE`, `curl -sSo FILE`, `curl -O URL`."""
-    files: list[str] = []
-    for word, following in zip(words, (*words, "")[1:], strict=True):
-        option, assigned, value = word.partition("=")
-        if assigned and option in _OUTPUT_OPTIONS:
-            files.append(value)
-        elif name == "curl" and (short := re.fullmatch(r"-[A-Za-z#]*?o(.*)", word)):
-            files.append(short[1] or following)
-        elif name == "curl" and re.fullmatch(r"-[A-Za-z#]*O|--remote-name", word):
-            files += [each.rpartition("/")[2] for each in words if "://" in each]
-        elif word in _OUTPUT_OPTIONS or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word)):
-            files.append(following)
-    if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
-        files += [word for word in words[1:] if not word.startswith("-")][-1:]
-    return [file for file in files if file]

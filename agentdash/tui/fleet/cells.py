@@ -9,7 +9,6 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from agentdash.model.activity import MINUTES
 from agentdash.model.causes import causes
 from agentdash.model.fact import Fact
 from agentdash.model.findings import DENIAL_KINDS
@@ -236,13 +235,6 @@ def _context_cell(item: Item, cells: int, _: Look) -> Line:
     return (Span(elide(text, cells, ""), "waited" if is_nearly_full(share) else "muted"),)
 
 
-def _activity_cell(item: Item, _: int, look: Look) -> Line:
-    """Return a bar for each of the last minutes: its height is what the worker did."""
-    found = item[1].activity
-    levels = found.levels(look.now) if found else ()
-    return (Span("".join(look.glyphs.bars[level] for level in levels), "live"),)
-
-
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:
     return (Span(elide(cost_words(item[1]), cells, look.glyphs.ellipsis), "muted"),)
 
@@ -268,7 +260,6 @@ COLUMNS: Final = (
     Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell),
     Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell),
     Column("SANDBOX", _sandbox_width, _sandbox_cell),
-    Column("ACTIVITY", _from(_ALL_FROM_CELLS, MINUTES), _activity_cell, sorts="activity"),
     Column(
         "CTX", _from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS), _context_cell, align_right=True, sorts="tokens"
     ),

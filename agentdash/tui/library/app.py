@@ -79,7 +79,6 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self.root = LibraryScreen(self.glyphs, home=str(library.home.root), filters=options.filters)
         self.search_job: TextSearch | None = None
         self._search_worker: Worker[None] | None = None
-        self._rate = 0.0
         self._problem: str | None = None
         """Why there are no sessions; None until that is known."""
         self._visible_keys: tuple[str, ...] = ()
@@ -106,23 +105,20 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         listed = list(self._library.entries())
         self.call_later(self._show_listed, listed)
         known = {
-            key: self._library.refresh(entry)
-            for key, entry in self.model.entries.items()
-            if entry.depth != "listed"
+            key: self._library.refresh(entry) for key, entry in self.model.entries.items() if entry.is_read
         }
-        began = reported = time.monotonic()
+        reported = time.monotonic()
         portion: list[Entry] = []
         entries = [known.get(entry.key, entry) for entry in listed]
-        for read, entry in enumerate(self._library.fill(entries, lambda: self._visible_keys), 1):
+        for entry in self._library.fill(entries, lambda: self._visible_keys):
             portion.append(entry)
-            now = time.monotonic()
-            if now - reported > _REPORT_INTERVAL_S:
-                self.call_later(self._show_read, portion, read / (now - began))
+            if time.monotonic() - reported > _REPORT_INTERVAL_S:
+                self.call_later(self._show_read, portion)
                 portion = []
-                reported = now
+                reported = time.monotonic()
             if worker.is_cancelled:
                 return
-        self.call_later(self._show_read, portion, 0.0)
+        self.call_later(self._show_read, portion)
 
     def _show_listed(self, entries: Sequence[Entry]) -> None:
         self._problem = None if entries else self._library.problem or ""
@@ -130,10 +126,9 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._put_new(entries)
         self._arrange()
 
-    def _show_read(self, entries: Sequence[Entry], rate: float) -> None:
+    def _show_read(self, entries: Sequence[Entry]) -> None:
         """Show entries that were read, and the first new problem of a directory."""
         self.model.put(entries)
-        self._rate = rate
         unread = tuple(self._library.unread)
         new = [problem for problem in unread if problem not in self.model.unread]
         self.model.unread = unread
@@ -159,7 +154,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             return
         look = Look(self._clock.now(), self.glyphs)
         if self.root.is_mounted:
-            self.root.show(self.model, self.search_job, look, self._rate, self._problem)
+            self.root.show(self.model, self.search_job, look, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
 
     @on(LibraryList.Moved)

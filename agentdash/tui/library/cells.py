@@ -169,7 +169,6 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
         entry.model or "",
         entry.source or "",
         _spent(entry),
-        f"head and tail of {entry.size / 1e6:.0f} MB" if entry.depth == "skimmed" else "",
     )
     lines.append(fit((Span(dot.join(filter(None, facts)), "muted"),), cells, dots))
     lines.append((Span(elide_middle(entry.key, cells, dots), "muted"),))

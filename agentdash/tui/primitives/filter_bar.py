@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -94,11 +94,10 @@ class FilterBar(Horizontal):
         self.add_class("-editing")
         self.query_one(LineInput).open(text)
 
-    def show_status(self, active: bool, line: Line, problem: Sequence[Line] = ()) -> None:
-        """Show this line while the filter is active and not edited, and a problem of it also meanwhile."""
+    def show_status(self, active: bool, line: Line) -> None:
+        """Show this line while the filter is active and not edited."""
         self.set_class(active, "-active")
-        self.set_class(bool(problem), "-problem")
-        self.query_one(Lines).show(problem if self.has_class("-editing") else [line, *problem])
+        self.query_one(Lines).show([line])
 
     def action_back(self) -> None:
         """Close the input and discard its text."""

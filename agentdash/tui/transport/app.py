@@ -14,15 +14,15 @@ from textual.worker import get_current_worker
 
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
+from agentdash.replay.cursor import members_only
 from agentdash.replay.library.search import Hit, TextSearch
-from agentdash.replay.step_snapshots import members_only
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
+from agentdash.tui.transport.bar import MARKED, Mark, Player, Position, Transport, legend, sign_of
 
 HINTS: Final = ("pause", "next-event", "next-turn", "next-failure", "next-mark", "search", "export")
 """Keys of time."""
@@ -127,7 +127,7 @@ class ReplayApp(AgentDash):
     @on(Lines.Resized)
     def _show_bar(self) -> None:
         if self.is_running and self.bar.is_mounted:
-            self.bar.show(self._player, Look(self._clock.now(), self.glyphs))
+            self.bar.position.show_player(self._player, Look(self._clock.now(), self.glyphs))
 
     async def action_back(self) -> None:
         """Show the list again, unless there is one session only."""
@@ -163,8 +163,8 @@ class ReplayApp(AgentDash):
             self.show_message(f"{sign} {text}")
         self.draw()
 
-    @on(Track.SeekRequested)
-    def _seek_requested(self, event: Track.SeekRequested) -> None:
+    @on(Position.SeekRequested)
+    def _seek_requested(self, event: Position.SeekRequested) -> None:
         self._player.seek(event.share)
         self.draw()
 

@@ -14,7 +14,6 @@ from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look, sign
-from agentdash.tui.worker.usage import screen_words, token_lines
 
 _SOURCE_CELLS: Final = 12
 _RULE_CELLS: Final = 24
@@ -118,8 +117,6 @@ def _facts(worker: Worker, cells: int) -> list[Line]:
         ("pane", f"{pane.key} in {pane.session}:{pane.window}" if pane else None),
         ("pids", ", ".join(map(str, worker.pids))),
         ("missing", "; ".join(worker.notes)),
-        ("tokens", "\n".join(token_lines(worker))),
-        ("screen", screen_words(worker)),
     )
     lines: list[Line] = []
     for label, text in facts:

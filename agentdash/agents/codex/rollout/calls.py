@@ -124,19 +124,8 @@ class _Structured(msgspec.Struct):
 _structured = JsonDecoder(_Structured)
 
 
-def parse_output(output: str | list[Part] | dict[str, Any] | None) -> Ending:
-    """Parse the output of a tool call.
-
-    Args:
-        output: a string, content parts, or (2025) an object `{content, success}`.
-    """
-    if isinstance(output, dict):
-        content = output.get("content")
-        if not isinstance(content, str):
-            content = msgspec.convert(output.get("content_items") or [], list[Part], strict=False)
-        ending = parse_output(content)
-        failed = output.get("success") is False and ending.outcome == "ended"
-        return ending._replace(outcome="failed") if failed else ending
+def parse_output(output: str | list[Part] | None) -> Ending:
+    """Parse the output of a tool call: a string, or content parts."""
     if isinstance(output, list):
         texts = [part.text for part in output if part.text]
         if texts and texts[0].startswith("Script ") and (header := _HEADER.match(texts[0])):
@@ -297,7 +286,7 @@ _USER_SHELL: Final = re.compile(
     r"\s*<environment_context>(?:(?!</environment_context>).)*<shell>\s*(?P<name>[\w.-]+)\s*</shell>",
     re.DOTALL,
 )
-_ARGV_TOOLS: Final = ("shell", "container.exec", "local_shell")
+_ARGV_TOOLS: Final = ("shell", "container.exec")
 """Tools whose arguments name the shell, or a program that runs without one."""
 
 
@@ -372,7 +361,7 @@ class CallTracker:
         for call in calls:
             self._remember(call)
 
-    def add_output(self, call: str, output: str | list[Part] | dict[str, Any] | None) -> None:
+    def add_output(self, call: str, output: str | list[Part] | None) -> None:
         """End a call with its output; that of a poll may end an earlier command as well."""
         if (held := self._held) is not None and held.call == call:
             self._held = held.completed(parse_output(output))
@@ -470,7 +459,7 @@ class CallTracker:
             del self._ended[next(iter(self._ended))]
 
 
-def _is_notice(output: str | list[Part] | dict[str, Any] | None) -> bool:
+def _is_notice(output: str | list[Part] | None) -> bool:
     """Return whether an output is that of `notify()` in a script: it has the id of the script's call, and
     does not end it."""
     return isinstance(output, str) and not output.startswith("Script ") and parse_error(output) is None

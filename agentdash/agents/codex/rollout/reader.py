@@ -218,7 +218,7 @@ class RolloutReader(LineEvents):
         kind, is_bare = kind_of(line)
         rule = _RULES.get(kind)
         if rule is None:
-            if kind in SILENT and line.rstrip().endswith(b"}"):
+            if (kind in SILENT or kind[0] == b"event_msg") and line.rstrip().endswith(b"}"):
                 return
             if is_json(line):
                 self._skip("unknown", kind_text(kind))
@@ -402,9 +402,6 @@ class RolloutReader(LineEvents):
             tool = tools.describe(call.name, call.namespace, call.arguments)
         self._start(call.call_id, tool)
 
-    def _local_shell(self, call: records.LocalShellCall) -> None:
-        self._start(call.call_id or call.id or "", tools.describe("local_shell", None, call.action))
-
     def _start(self, call: str, tool: Tool) -> None:
         if call:
             self._calls.start(clean_line(call), tool, at=self._at)
@@ -496,7 +493,6 @@ _RESPONSES: Final = {
     b"agent_message": _rule(records.InterAgentMessage, RolloutReader._inter_agent_message),
     b"function_call": _rule(records.ToolCall, RolloutReader._tool_call),
     b"custom_tool_call": _rule(records.ToolCall, RolloutReader._tool_call),
-    b"local_shell_call": _rule(records.LocalShellCall, RolloutReader._local_shell),
     b"function_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
     b"custom_tool_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
 }

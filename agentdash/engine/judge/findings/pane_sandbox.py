@@ -18,6 +18,7 @@ from agentdash.engine.judge.findings.remedies import filesystem_remedy, turn_net
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.pane_state import (
+    PaneFacts,
     SandboxDenial,
     SandboxInfo,
     assess_blocked,
@@ -44,14 +45,6 @@ _CODEX_LAUNCHERS: Final = ("codex-linux-sandbox", "codex-execve-wrapper")
 _THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 _CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, _THREAD_VARIABLE)
 """Variables that Codex sets for the commands that it runs."""
-_RUNTIME: Final = "sandbox-runtime"
-_RUNTIME_NAMES: Final = ("srt", "@anthropic-ai/sandbox-runtime")
-"""The program and the npm package of Anthropic's sandbox runtime."""
-_PROGRAMS: Final = frozenset(
-    ("bwrap", "firejail", "nsjail", "unshare", "systemd-run", "systemd-nspawn", "flatpak", "sandbox-exec",
-     "chroot")
-)  # fmt: skip
-"""Programs that put what they start into namespaces, a filter or a profile."""
 _CONTAINER_PROGRAMS: Final = ("docker", "podman", "lxc")
 _NAMED_BY_CLI: Final = re.compile(rf"{INHERITED}=(?:sandbox-exec|\S+-[\w.]+)$")
 """A value that the CLI may have set itself: its containers are named after the image, with a number."""
@@ -84,30 +77,20 @@ def _author(fleet: Fleet, process: Process) -> _Author | None:
     """Return what built the sandbox around a process, or None if nothing shows it."""
     by_mark = _author_by_mark(process)
     above = list(ProcessTree(fleet.processes.values(), {}).above(process))
-    launchers = [(each, name) for each in above if (name := _launcher_of(each)) is not None]
-    if not launchers:
+    first = next((each for each in above if each.launcher), None)
+    if first is None or first.launcher is None:
         return by_mark
-    first, launcher = launchers[0]
+    launchers = [each.launcher for each in above if each.launcher]
     cli = next((each.agent for each in above[above.index(first) :] if each.agent), None)
-    if any(name in _CODEX_LAUNCHERS for _, name in launchers):
+    if any(each.name in _CODEX_LAUNCHERS for each in launchers):
         name = "Codex"
     elif by_mark is not None and by_mark.evidence.startswith(RUNTIME_FLAG):
         name = by_mark.name
     else:
-        name = AGENT_NAMES.get(cli, cli) if cli else launcher
-    policies = (each.launcher.policy for each, _ in launchers if each.launcher and each.launcher.policy)
+        name = AGENT_NAMES.get(cli, cli) if cli else first.launcher.name
     evidence = f"pid {first.pid} above it: {' '.join(first.argv[:4])}"
-    return _Author(name, evidence, launcher, next(policies, None))
-
-
-def _launcher_of(process: Process) -> str | None:
-    """Return the program by which a process built a sandbox, or None."""
-    words = [word.rpartition("/")[2] for word in process.argv[:2]]
-    if _RUNTIME_NAMES[0] in words or _RUNTIME_NAMES[1] in " ".join(process.argv[:2]):
-        return _RUNTIME_NAMES[0]
-    if process.launcher is not None and process.launcher.name != _RUNTIME:
-        return process.launcher.name
-    return next(iter(_PROGRAMS & {process.name, *words[:1]}), None)
+    policy = next((each.policy for each in launchers if each.policy), None)
+    return _Author(name, evidence, first.launcher.name, policy)
 
 
 def _author_by_mark(process: Process) -> _Author | None:
@@ -354,10 +337,11 @@ def judge_pane_sandbox(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessm
     layers = _judge_layers(fleet, occupant.process, str(pane.key), fleet.links.below.get(pane.key, ()))
     if assessment.state is not State.BLOCKED_SANDBOX:
         return layers
+    case = PaneFacts(fleet, occupant, pane)
     found = (
-        screen_denial(fleet, pane, occupant)
-        or network_cut_denial(fleet, occupant, assessment.evidence[0].text)
-        or state_path_denial(fleet, occupant)
+        screen_denial(case)
+        or network_cut_denial(case, assessment.evidence[0].text)
+        or state_path_denial(case)
     )
     if found is None:
         return layers
@@ -373,7 +357,7 @@ def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessm
         return Sandbox()
     layers = _judge_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
     findings = layers.findings
-    found = state_path_denial(fleet, nested)
+    found = state_path_denial(PaneFacts(fleet, nested))
     if found is not None:
         evidence = assess_blocked(found, nested.key.started, "it runs").evidence
         at = assessment.since or nested.key.started

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal
 
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.reach import Certainty, Reach, Reached
@@ -17,6 +17,13 @@ from agentdash.model.state_paths import (
     path_access,
     resolve_path,
 )
+
+_VERDICTS: Final[dict[bool | None, Literal["unknown", "allowed", "policy"]]] = {
+    None: "unknown",
+    True: "allowed",
+    False: "policy",
+}
+
 
 # ---------------------------------------------------------------- the mounts of a command
 
@@ -59,23 +66,15 @@ def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None)
     return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in possible_targets)
 
 
-class Exposed(NamedTuple):
-    """Which of `/`, the home and the parent of the workspace only the mounts make writable."""
-
-    paths: tuple[str, ...] = ()
-    """Those of the user."""
-    lost: tuple[str, ...] = ()
-    """Those in a filesystem that the sandbox has for itself: what is written there is lost with it."""
-
-
 def exposed_paths(
     policy: Policy,
     tables: MountTables,
     namespace: int | None,
     host: int | None,
     probes: Iterable[str | None],
-) -> Exposed:
-    """Return which paths only the mounts make writable.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which paths only the mounts make writable: those of the user, and those in a filesystem that the
+    sandbox has for itself, where what is written is lost with it.
 
     Args:
         namespace: the inode of the command's mount namespace.
@@ -84,10 +83,10 @@ def exposed_paths(
     """
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
-        return Exposed()
+        return (), ()
     open_paths = dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
     lost = tuple(path for path in open_paths if table.is_lost(path, tables.of(host)))
-    return Exposed(tuple(path for path in open_paths if path not in lost), lost)
+    return tuple(path for path in open_paths if path not in lost), lost
 
 
 # ---------------------------------------------------------------- state paths of worker CLIs
@@ -108,15 +107,10 @@ def paths_under_policy(
         cwd: where it would run.
         missing: absolute paths that are known not to exist yet.
     """
-    verdicts: dict[bool | None, Literal["unknown", "allowed", "policy"]] = {
-        None: "unknown",
-        True: "allowed",
-        False: "policy",
-    }
     found = []
     for row in paths:
         if (path := resolve_path(row.path, env, cwd)) is not None:
-            verdict = verdicts[policy.may_write(path, env.get("TMPDIR"))]
+            verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
 
