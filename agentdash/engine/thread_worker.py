@@ -256,6 +256,7 @@ def pane_worker(
         sandbox=add_findings(sandbox, findings),
         tokens=Tokens(total=chat.total, by_model=chat.by_model, context=chat.context),
         model=chat.model,
+        edits=chat.edits,
         on_screen=_usage_on_screen(fleet.readings.get(pane.key), occupant.agent),
         pane=pane,
         pids=tuple(process.pid for process in below),
