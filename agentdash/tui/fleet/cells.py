@@ -47,8 +47,6 @@ _MIN_OBJECT_CELLS: Final = 18
 """Where an object has less room, the words before it are left out."""
 _INDENT: Final = 4
 """Of the lines below a worker's first."""
-_MAX_SHARED_CELLS: Final = 12
-"""Of the name of a worker that has edited the same file."""
 _MAX_OBJECT_LINES: Final = 3
 """Of the object of a worker that needs the user, in a narrow list."""
 
@@ -128,9 +126,9 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     row, worker = item
     tone: Tone = "strong" if worker.needs_you else "" if worker.group == "running" else "muted"
     if not (worker.below and row.folded):
-        if not (marks := _marks(worker, look)) or (room := cells - width(marks)) < _MIN_OBJECT_CELLS:
-            return fact_line(fact_of(worker), cells, look, tone)
-        return justify(fact_line(fact_of(worker), room, look, tone), marks, cells, look.glyphs.ellipsis)
+        marks = _marks(worker, cells - _MIN_OBJECT_CELLS, look)
+        said = fact_line(fact_of(worker), cells - width(marks), look, tone)
+        return justify(said, marks, cells, look.glyphs.ellipsis) if marks else said
     more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
     below = Span(f"{worker.below[0].replace('-', ' ', 1)}{more}  ", "ask")
     room = cells - width((below,))
@@ -138,15 +136,19 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     return fit((below, *rest), cells, look.glyphs.ellipsis)
 
 
-def _marks(worker: Worker, look: Look) -> Line:
-    """Return the thresholds that a worker has passed, and the file that another one has edited as well."""
-    words = ", ".join(words for _, words in passed(worker, look.thresholds, look.now))
-    marks: Line = (Span(f"  {words}", "stuck"),) if words else ()
-    if not worker.same_files:
-        return marks
-    same = worker.same_files[0]
-    also = f"  {posixpath.basename(same.path)} also: {same.name[:_MAX_SHARED_CELLS]}"
-    return (*marks, Span(also, "waited"))
+def _marks(worker: Worker, cells: int, look: Look) -> Line:
+    """Return, as far as there is room, the thresholds that a worker has passed, and how many workers edit one
+    file."""
+    found: list[Span] = [
+        Span(f"  {words}", "stuck") for _, words in passed(worker, look.thresholds, look.now)
+    ]
+    if worker.same_files:
+        path = worker.same_files[0].path
+        editors = 1 + sum(each.path == path for each in worker.same_files)
+        found.append(Span(f"  {editors} edit {posixpath.basename(path)}", "waited"))
+    while found and width(tuple(found)) > cells:
+        found.pop()
+    return tuple(found)
 
 
 # ---------------------------------------------------------------- cells of the other columns
