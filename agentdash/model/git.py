@@ -19,10 +19,6 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
     dirty: bool | None = None
     """Whether tracked files differ from the last commit. Untracked files are not looked at."""
 
-    def short(self) -> str:
-        """Return it in few cells: `main*`."""
-        return f"{self.branch or (self.commit or 'no commit')[:8]}{'*' if self.dirty else ''}"
-
     def in_words(self) -> str:
         """Return it in words: `main, worktree fix, changed`."""
         parts = [self.branch or f"detached at {(self.commit or '?')[:12]}"]

@@ -11,6 +11,7 @@ import msgspec
 
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
+    AllowedBy,
     CallKind,
     Escalation,
     FileSeen,
@@ -83,6 +84,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     session: str | None = None
     sandboxed: bool | None = None
     """Whether the CLI states that it ran in its sandbox; None: not stated."""
+    allowed_by: AllowedBy | None = None
+    """What allowed it, where the CLI states it."""
     denials: tuple[Denial, ...] = ()
     """The denials that its output shows, where the policy explains them."""
 

@@ -1,6 +1,5 @@
 """Glyphs, states and colours."""
 
-import os
 import re
 import unicodedata
 from importlib.resources import files
@@ -9,10 +8,8 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
-from rich.console import Console
 from textual.color import Color
 
-from agentdash.model.terminal_colours import MANY, NONE, SIXTEEN, TRUE_COLOUR, terminal_colours
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Tone
@@ -137,7 +134,6 @@ def test_16_colours_have_the_terminal_theme(monkeypatch, term, colorterm, theme)
     if colorterm:
         monkeypatch.setenv("COLORTERM", colorterm)
     assert AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen()).theme == theme
-    assert (terminal_colours(os.environ) == SIXTEEN) is (theme == "terminal")
     chosen = AgentDash(
         sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="light")
     )
@@ -153,14 +149,3 @@ def test_signs_of_quoted_screens_are_ascii_letters_stay():
         shown = ascii_signs(text)
         assert shown.isascii()
         assert cell_len(shown) == cell_len(text)
-
-
-@pytest.mark.parametrize(
-    "term", ["linux", "screen", "xterm-16color", "xterm-256color", "xterm-kitty", "dumb"]
-)
-@pytest.mark.parametrize("colorterm", ["", "truecolor", "24bit"])
-def test_colours_are_those_that_rich_uses(term, colorterm):
-    environment = {"TERM": term, "COLORTERM": colorterm}
-    console = Console(_environ=environment, force_terminal=True)
-    names = {None: NONE, "standard": SIXTEEN, "256": MANY, "truecolor": TRUE_COLOUR}
-    assert terminal_colours(environment) == names[console.color_system]

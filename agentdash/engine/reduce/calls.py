@@ -44,26 +44,18 @@ _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
+_STATED_AT_START: Final = (
+    *("at", "line", "kind", "tool", "text", "script", "shell", "escalation", "let_out_by", "by_user"),
+)
+"""Fields of a call that its first line states."""
 _T = TypeVar("_T")
 
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
     thread = drop_calls_without_output(thread, event.at)
-    call = Call(
-        id=event.call,
-        at=event.at,
-        line=event.line,
-        kind=event.kind,
-        tool=event.tool,
-        text=event.text,
-        script=event.script,
-        shell=event.shell,
-        cwd=event.cwd or thread.cwd,
-        escalation=event.escalation,
-        let_out_by=event.let_out_by,
-        by_user=event.by_user,
-    )
+    stated = {name: getattr(event, name) for name in _STATED_AT_START}
+    call = Call(id=event.call, cwd=event.cwd or thread.cwd, **stated)
     others = (other for other in thread.open_calls if other.id != call.id)
     thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
@@ -95,6 +87,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         tail=last_part(event.output, _MAX_TAIL_CHARS),
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
+        allowed_by=event.allowed_by or known.allowed_by,
         denials=denials,
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
@@ -348,7 +341,7 @@ def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         policy=thread.policy_index_of(call),
         granted=granted(thread, call),
         recorded=event.sandboxed,
-        approved=event.approved,
+        approved=event.allowed_by == "person",
         first=event.at,
         last=event.at,
         calls=(event.call,),
