@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agentdash.cli import app
+from agentdash.model.states import State
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
 from agentdash.report.exports import ExportReport, build_report
