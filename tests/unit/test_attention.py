@@ -124,14 +124,6 @@ def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
     assert acknowledge("z", NOW + 40 * 24 * HOUR) == 1
 
 
-def test_a_damaged_file_is_a_failed_source(tmp_path: Path) -> None:
-    (tmp_path / "attention.json").write_text("[1, 2")
-    source = AttentionSource(AttentionFile(tmp_path, Path("/a")), VirtualClock(NOW))
-    (event,) = asyncio.run(source.poll(Fleet()))
-    assert isinstance(event, e.SourceSeen)
-    assert (event.ok, "not a file of agentdash" in event.detail) == (False, True)
-
-
 def test_an_acknowledgement_reaches_the_hub_and_the_file(tmp_path: Path) -> None:
     clock = VirtualClock(NOW)
     clock.set(paused=True, now=NOW)

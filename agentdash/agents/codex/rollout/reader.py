@@ -113,8 +113,6 @@ class MessageDeduplicator:
         self._counts.clear()
 
 
-_MAX_MESSAGES: Final = 500
-"""Remembered at once: more than one turn writes."""
 _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),')
 
 
