@@ -51,8 +51,6 @@ class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]
     """Of a living process: `allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`:
     owner and mode refuse it. `policy`: there is no process yet, and the policy refuses it."""
-    mount: Mount | None = None
-    """The mount that refuses it."""
     missing: bool = False
     """Whether the path does not exist yet: then it, or the directories above it, would have to be created."""
 
