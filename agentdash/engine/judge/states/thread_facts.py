@@ -179,15 +179,15 @@ def _asking(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:
     if not (is_shown or is_waiting):
         return []
     family = list(_family(fleet, session))
-    quoted = [
-        each for each in family if reading and each.open_calls and _quotes(reading, each.open_calls[-1])
-    ]
+    with_call = [each for each in family if each.open_calls]
+    quoted = [each for each in with_call if reading and _quotes(reading, each.open_calls[-1])]
     if session.agent == "claude":
         others = [each for each in family if is_waiting and _is_in_line(fleet, links, session, each)]
     else:
         others = [each for each in family if each is not session and _waits_by_feed(fleet, each)]
         # what Codex's feed says of a thread outranks a dialog that is still drawn
-        quoted = [each for each in quoted if each in (session, *others) or each.id not in fleet.pushed]
+        asking = {session.id, *(each.id for each in others)}
+        quoted = [each for each in quoted if each.id in asking or each.id not in fleet.pushed]
     return list({each.id: each for each in (*quoted, *others)}.values())
 
 
