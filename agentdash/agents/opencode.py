@@ -207,7 +207,6 @@ class OpencodeRequests(RequestReader):
             policy=Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody"),
             origins=tuple(origins),
             since=process.key.started,
-            scope="worker",
             is_fixed=process.once,
         )
 

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from agentdash import __version__
 from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -31,6 +30,7 @@ from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.tui import start_up
+from agentdash.version import described_version
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,6 @@ COMMANDS: Final = {
     "split": _Entry("split", "Look", "The dashboard in a tmux split"),
     "back": _Entry("split", "Look", "Back to the dashboard, in tmux"),
     "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
-    "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
     "since": _Entry("since", "Look", "What happened since a time"),
     "known": _Entry("attention", "Look", "The sandbox problems marked as known"),
@@ -108,7 +107,8 @@ class _Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as unknown:
             name = unknown.command_name
-            text = f"No such command '{name}'{did_you_mean(name, COMMANDS)}"
+            meant = did_you_mean(name, COMMANDS, alike=0.7)  # `version` is not `sessions`
+            text = f"No such command '{name}'{meant}"
             raise click.exceptions.NoSuchCommand(name, text, None, ctx) from None
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
@@ -137,7 +137,7 @@ class _Commands(click.Group):
     hidden=True,
     help="Exit when this pane of the same tmux server closes.",
 )
-@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+@click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.

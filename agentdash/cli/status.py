@@ -11,7 +11,6 @@ from agentdash.cli import termination
 from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
-    NO_CACHE_OPTION,
     Span,
     config_of,
     json_option,
@@ -60,7 +59,6 @@ class _StatusCommand(click.Command):
     metavar="SECONDS",
     help="With --watch: also write a line after each SECONDS, and end when stdin does.",
 )
-@NO_CACHE_OPTION
 def status(
     target: str | None,
     as_json: bool,
@@ -68,7 +66,6 @@ def status(
     watch: bool,
     follow: bool,
     heartbeat: float | None,
-    no_cache: bool,
     **given: Any,
 ) -> int:
     """Show all workers, or TARGET: a thread id or its prefix, a pane (%4), or a name.
@@ -95,7 +92,7 @@ def status(
         return 0
     from agentdash.cli.fleet_access import exit_code, read_fleet
 
-    snapshot, via = read_fleet(config, target, no_cache=no_cache)
+    snapshot, via = read_fleet(config, target)
     if chosen:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_fields_report

@@ -63,7 +63,7 @@ class MountTable:
     """
 
     def __init__(self, mounts: Iterable[Mount]) -> None:
-        mounts = tuple(mounts)
+        self.mounts = mounts = tuple(mounts)
         ids = {mount.id for mount in mounts}
         self._on = {(mount.parent, mount.point): mount for mount in mounts if mount.parent != mount.id}
         # a mount stacked on "/" covers it only for a process that changes its root to it; the table of a

@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.command_rules import rule_files
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
@@ -43,6 +42,7 @@ from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
+from agentdash.version import described_version
 
 _MIN_COLUMNS: Final = 30
 _MIN_LINES: Final = 8
@@ -64,7 +64,7 @@ def diagnose(
     probe = _Probe(config, sandbox)
     file = config_file(environ)
     checks = [
-        ok("agentdash", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
+        ok("agentdash", f"{described_version()}, Python {platform.python_version()}, {sys.platform}"),
         ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
         *_check_sandbox(sandbox, home, config),
         *check_agents(home, probe.processes.values()),
@@ -379,6 +379,6 @@ async def _check_host(carrier: Carrier) -> DoctorCheck:
     if done.code or not version:
         reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
         return warn(name, reason, "install agentdash there")
-    own = __version__
+    own = described_version()
     differs = f", {own} here" if version != own else ""
     return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

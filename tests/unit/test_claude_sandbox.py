@@ -191,19 +191,6 @@ def test_parts_of_a_request(tmp_path: Path) -> None:
     assert "s3cret" not in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("argv", "mode"),
-    [
-        (["--permission-mode", "plan"], "plan"),
-        (["--permission-mode=acceptEdits", "-p", "x"], "acceptEdits"),
-        (["--dangerously-skip-permissions"], "bypassPermissions"),
-        (["-p", "--", "--permission-mode", "plan"], None),
-    ],
-)
-def test_mode_in_the_arguments(argv: list[str], mode: str | None) -> None:
-    assert parse_arguments(["claude", *argv]).mode == mode
-
-
 def test_other_platforms_switch_it_on_elsewhere(tmp_path: Path) -> None:
     write(tmp_path / "u/.claude/settings.json", {"sandbox": {"enabled": True, "enabledPlatforms": ["wsl"]}})
     assert asked(tmp_path).policy.is_full_access

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from agentdash import __version__
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
+from agentdash.version import described_version
 from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -162,6 +162,7 @@ def test_status_document(home: Path) -> None:
         "git": None,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
+        "limited_until": None,
         "history": [
             {
                 "state": "running",
@@ -391,7 +392,7 @@ def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> Non
 
 
 def test_version_help_and_schema() -> None:
-    assert agentdash("--version").stdout == f"agentdash {__version__}\n"
+    assert agentdash("--version").stdout == f"agentdash {described_version()}\n"
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
