@@ -97,7 +97,7 @@ _TYPE: Final = (
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
 """A random value has digits; a name seldom does."""
-_SAFE: Final = r"[\w.+=-]"
+_SAFE: Final = r"(?=[A-Za-z_.+=-]{0,80}\d)[\w.+=-]"
 _LONG: Final = r"(?=[A-Za-z_.+/=-]{0,80}\d)[\w.+/=@-]{12,}"
 _WORD: Final = rf"{_DIGIT}[A-Za-z0-9]{{22,}}"
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
