@@ -190,19 +190,16 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
         for place in fed_secrets(text):
             yield from _unquoted(text, *place)
     end = 0
-    for start, stop in _lines_with(literals.intersection(NAME_LITERALS), lower):
-        for name in STRONG_NAMES.finditer(lower, start, stop):
-            if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
-                for value in _value(match):
-                    if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
-                        end = value[1]
-                        yield value
-    for start, stop in _lines_with(literals.intersection(_SHAPE_LITERALS), lower):
-        lines = lower[start:stop]
-        for shape in SHAPES:
-            if any(literal in lines for literal in shape.literals):
-                for match in shape.pattern.finditer(text, start, stop):
-                    yield from _value(match)
+    for name in () if literals.isdisjoint(NAME_LITERALS) else STRONG_NAMES.finditer(lower):
+        if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
+            for value in _value(match):
+                if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
+                    end = value[1]
+                    yield value
+    for shape in SHAPES:
+        if not literals.isdisjoint(shape.literals):
+            for match in shape.pattern.finditer(text):
+                yield from _value(match)
 
 
 def _literals_in(lower: str) -> frozenset[str]:
@@ -238,41 +235,6 @@ def _tokens(text: str, lower: str, literals: Collection[str]) -> Iterator[tuple[
                     yield match.span("secret")
                     break
             at = lower.find(token.literal, max(end, at + 1))
-
-
-def _lines_with(literals: Iterable[str], lower: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each group of lines with one of these literals, each with the next line,
-    which may have the value, and with those that a backslash joins."""
-    found: set[tuple[int, int]] = set()
-    for literal in literals:
-        at = lower.find(literal)
-        while at >= 0:
-            start, line_end = _logical_line(
-                lower, at + literal.count("\n")
-            )  # of the line behind a line break
-            following = lower.find("\n", line_end + 1)
-            found.add((start, len(lower) if following < 0 else following))
-            at = lower.find(literal, line_end) if line_end < len(lower) else -1
-    begin, end = 0, -1
-    for start, stop in sorted(found):
-        if start > end:
-            if end >= 0:
-                yield begin, end
-            begin = start
-        end = max(end, stop)
-    if end >= 0:
-        yield begin, end
-
-
-def _logical_line(text: str, at: int) -> tuple[int, int]:
-    """Return the start and the end of the line at a position, with the lines that a backslash joins to it."""
-    start = text.rfind("\n", 0, at) + 1
-    while start > 1 and text[start - 2] == "\\":
-        start = text.rfind("\n", 0, start - 1) + 1
-    end = text.find("\n", at)
-    while end > 0 and text[end - 1] == "\\":
-        end = text.find("\n", end + 1)
-    return start, len(text) if end < 0 else end
 
 
 def _value(match: re.Match[str]) -> Iterator[tuple[int, int]]:
