@@ -8,7 +8,7 @@ counts, paths and expressions don't count. `secret_shapes.py` has the shapes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -185,7 +185,9 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
         return
     if not literals.isdisjoint(PRIVATE_KEY_LITERALS):
         yield from (match.span(match.lastgroup or 0) for match in PRIVATE_KEY.finditer(text))
-    yield from _tokens(text, lower, literals)
+    for token in TOKENS:
+        if token.literal in literals:
+            yield from (match.span("secret") for match in token.pattern.finditer(text))
     if not literals.isdisjoint(FEED_LITERALS):
         for place in fed_secrets(text):
             yield from _unquoted(text, *place)
@@ -220,21 +222,6 @@ def _search() -> BytesAhoCorasick | None:
         return None
     encoded = [literal.encode() for literal in _LITERALS]
     return BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)  # built at once
-
-
-def _tokens(text: str, lower: str, literals: Collection[str]) -> Iterator[tuple[int, int]]:
-    for token in TOKENS:
-        if token.literal not in literals:
-            continue
-        end = 0
-        at = lower.find(token.literal)
-        while at >= 0:
-            for start in range(max(end, at - token.back), at + 1):
-                if (match := token.pattern.match(text, start)) is not None:
-                    end = match.end()
-                    yield match.span("secret")
-                    break
-            at = lower.find(token.literal, max(end, at + 1))
 
 
 def _value(match: re.Match[str]) -> Iterator[tuple[int, int]]:
