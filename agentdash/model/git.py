@@ -10,6 +10,8 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
 
     root: str
     """The working tree."""
+    common: str = ""
+    """The directory of the files that all its worktrees share."""
     branch: str | None = None
     """None also where HEAD is detached."""
     commit: str | None = None

@@ -17,6 +17,7 @@ from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
+from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
@@ -32,6 +33,7 @@ _DOCUMENTS: Final = (
     PreflightReport,
     SessionsReport,
     SinceReport,
+    ReachReport,
     DoctorReport,
     NoticeReport,
 )
@@ -85,7 +87,6 @@ COMMON: Final = {
     "line": "Line in that file, from 1; null or 0 where it is not known.",
     "cwd": "Its working directory; null where it is not known.",
     "findings": "Differences between the layers of its sandbox, and denials that it did not get past.",
-    "denials": "The denial ledger: what its sandbox refused, also what it got past.",
     "evidence": "What supports it, and what disagrees.",
     "requested": "What was asked for, and where; null where that is not known.",
     "configured": "The policy that the agent was told it has; null where that is not known.",

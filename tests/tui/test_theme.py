@@ -6,17 +6,16 @@ from importlib.resources import files
 from typing import get_args
 
 import pytest
-from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.color import Color
 
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import ASCII, TERMINAL_THEME, THEMES, UNICODE, sign
+from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE
 
 from . import sample_fleet
-from .sample_fleet import BY_NAME, SNAPSHOT
+from .sample_fleet import SNAPSHOT
 
 
 def all_glyphs(glyphs):
@@ -38,20 +37,6 @@ def test_glyphs_are_one_cell_wide_except_the_documented_ones():
     wide = {c for glyph in all_glyphs(UNICODE) for c in glyph if unicodedata.east_asian_width(c) in "AWF"}
     assert wide == {"≠", "├", "└", "│", "─"}
     assert all(cell_len(c) == 1 for glyph in all_glyphs(UNICODE) for c in glyph)
-
-
-def test_ascii_glyphs_are_ascii():
-    assert all(glyph.isascii() for glyph in all_glyphs(ASCII))
-
-
-def test_exited_sign_shows_status_or_signal():
-    gone = BY_NAME["old-run"]
-    killed = replace(gone, pane=replace(gone.pane, dead_status=None, dead_signal=9))
-    assert [sign(w, UNICODE).text for w in (gone, killed, replace(gone, pane=None))] == [
-        "✕ exited 137",
-        "✕ exited sig 9",
-        "✕ exited",
-    ]
 
 
 def test_stylesheet_has_theme_colours_only():
