@@ -17,6 +17,7 @@ import msgspec
 
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
+from agentdash.model.changes import Edit
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process, ProcessKey
@@ -113,6 +114,7 @@ class ChatFacts:
         self.name: str | None = None
         self.model: str | None = None
         self.tool: str | None = None
+        self.edits: tuple[Edit, ...] = ()
         self.asks = ""
         self.turn: Literal["open", "ended", "failed", "interrupted"] | None = None
         self.since: float | None = None
@@ -173,6 +175,7 @@ class ChatFacts:
             by_model=self.usages,
             context=self.context,
             tool=self.tool,
+            edits=self.edits,
             asks=self.asks,
             turn=self.turn,
             since=self.since,

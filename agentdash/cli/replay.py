@@ -23,7 +23,7 @@ from agentdash.cli.options import (
 from agentdash.cli.paths import PATH
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
-from agentdash.config import Config, journal_folder, state_folder
+from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S
 from agentdash.tui import start_up
 
@@ -111,7 +111,6 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     from agentdash.cli.family import recalled
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
-    from agentdash.store.digests import DigestStore
     from agentdash.tui.library.app import LibraryApp
     from agentdash.tui.library.model import LibraryModel
 
@@ -121,7 +120,6 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
         clock,
         ClaudeHome(config.claude_home),
         recordings=journal,
-        digests=DigestStore(state_folder()),
         recall=recalled,
     )
     export = partial(exported, config=config, journal=journal)
@@ -159,7 +157,7 @@ def _play(
     family, recorded = playable(target, config, journal or journal_folder(), time.time())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, open_extra=recorded)
+    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"

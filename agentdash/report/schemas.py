@@ -17,6 +17,7 @@ from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
+from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
@@ -32,6 +33,7 @@ _DOCUMENTS: Final = (
     PreflightReport,
     SessionsReport,
     SinceReport,
+    ReachReport,
     DoctorReport,
     NoticeReport,
 )

@@ -14,7 +14,6 @@ from textual.command import CommandPalette, Hit, Hits, Provider
 from textual.content import Content
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Input
 
 from agentdash.model.causes import causes
@@ -123,9 +122,8 @@ class AgentDash(BaseApp[None]):
         self._is_touched = options.select is not None
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
-        self._release: Timer | None = None
-        self._rest: Timer | None = None
-        """Runs while the cursor does not rest."""
+        self._moved_at = 0.0
+        """When the cursor was moved last (monotonic)."""
         self._conversation = FileReading(options.open_conversation)
         self._go_to_pane = go_to_pane
         self._copied = ("", 0)
@@ -139,7 +137,7 @@ class AgentDash(BaseApp[None]):
     @property
     def is_at_rest(self) -> bool:
         """Whether the cursor rests, so that the selected worker is shown in detail."""
-        return self._rest is None
+        return time.monotonic() - self._moved_at >= _REST_S
 
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
@@ -177,7 +175,7 @@ class AgentDash(BaseApp[None]):
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)
     def draw(self) -> None:
-        """Draw all screens. Lines that have not changed are not painted again."""
+        """Draw the screen. Lines that have not changed are not painted again."""
         if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
         if self.snapshot is not None:
@@ -247,9 +245,6 @@ class AgentDash(BaseApp[None]):
         self.last_key_at = now
         self._touched_at = time.monotonic()
         self._is_touched = self._is_touched or is_choice
-        if self._release is not None:
-            self._release.stop()
-        self._release = self.set_timer(_HOLD_S + 0.1, self.draw)
 
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""
@@ -260,17 +255,12 @@ class AgentDash(BaseApp[None]):
 
     def select_worker(self, worker: str) -> None:
         """Select a worker; clear the filter if it hides the worker."""
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(_REST_S, self._come_to_rest)
+        self._moved_at = time.monotonic()
+        self.set_timer(_REST_S * 1.1, self.draw)
         self.selected_id = worker
         self._wanted = None
         if not self.root.is_zoomed and all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
-        self.draw()
-
-    def _come_to_rest(self) -> None:
-        self._rest = None
         self.draw()
 
     @on(WorkerPointed)
@@ -484,17 +474,20 @@ class AgentDash(BaseApp[None]):
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
+        # a sub-agent asks in the pane of its session
+        shows_it = (each for each in self._by_id.values() if each.assessment.asker == worker.id)
+        pane = next((each.pane for each in (worker, *shows_it) if each.pane is not None), None)
         if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
-        elif worker.pane is None:
+        elif pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.root.zoom(PANE)
-            self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
+            self.show_message(f"No tmux here has its pane {pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane.key, worker.part),
+                self._switch_pane(self._go_to_pane, pane.key, worker.part),
                 group="go-to-pane",
                 exclusive=True,
             )

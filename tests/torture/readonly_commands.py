@@ -59,7 +59,7 @@ def commands(root: Path) -> Iterator[Command]:
     Args:
         root: has the directories `export` and `journal`.
     """
-    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("metrics",)):
+    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("reach", "--json"), ("metrics",)):
         yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)

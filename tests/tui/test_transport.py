@@ -17,10 +17,10 @@ from agentdash.replay.family import find_family
 from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
-from agentdash.tui.keys import BY_ID, KEYS
+from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.transport.app import HINTS, ReplayApp
+from agentdash.tui.transport.app import ReplayApp
 from agentdash.tui.transport.bar import Position, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
@@ -89,24 +89,6 @@ async def stage():
         await pilot.pause()
         await pilot.pause()
         yield Stage(app, pilot)
-
-
-def test_keys_of_time():
-    assert {key.id for key in KEYS if key.on == "player"} == {
-        *HINTS,
-        "previous-event",
-        "previous-turn",
-        "next-match",
-    }
-
-
-async def test_pause(stage):
-    assert "paused" in stage.bar
-    await stage.press("space")
-    assert stage.player.playing
-    assert "playing" in stage.bar
-    await stage.press("space")
-    assert not stage.player.playing
 
 
 @pytest.mark.parametrize(
@@ -186,14 +168,6 @@ async def test_the_clock_stays_at_the_end(stage):
     assert times[0] == times[1]
 
 
-async def test_export(stage):
-    await stage.press("X")
-    assert stage.app.focused.value == f"session-{stage.player.thread[:8]}.html"
-    await stage.press("enter")
-    await done(stage, "export")
-    assert stage.message == f"Written to session-{stage.player.thread[:8]}.html"
-
-
 async def test_a_lone_session_has_the_whole_screen():
     app = replay_app("0.169.0", "full-access", finding=0)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -239,15 +213,6 @@ async def test_find_in_this_session(stage):
     assert not stage.player.playing
 
 
-async def test_found_text_is_on_the_screen(stage):
-    """The worker that wrote it is selected, at the step that has it."""
-    message = await found_text(stage, "S", *'"children reported"', "enter")
-    assert "message: Both children reported." in message
-    assert stage.app.selected_id in stage.app._by_id
-    thread = stage.player.read().fleet.threads[stage.app.selected_id]
-    assert "children reported" in (thread.last_message or "")
-
-
 async def test_nothing_found(stage):
     before = stage.player.position
     assert await found_text(stage, "n") == "Nothing to repeat yet: / finds texts in this session."
@@ -260,7 +225,7 @@ async def test_worker_whose_pane_has_gone_stays(tmp_path):
     part = await recording(tmp_path / "journal", [*PANES_ALONE, *KILLED, LAST])
     found = playable(str(part), Config(), tmp_path / "journal", NOW + 1e6)
     clock = VirtualClock(0)
-    player = Player(found.family, clock, open_extra=found.recorded)
+    player = Player(found.family, clock, extra=found.recorded)
     player.index.read()
     player.seek(1)
     snapshot = build_snapshot(player.read().fleet, clock.now())

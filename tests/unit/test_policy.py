@@ -132,14 +132,6 @@ def test_policy_formats_of_other_versions(payload: dict[str, Any], brief: str, e
     assert (found.brief(), found.enforced_by) == (brief, enforced_by)
 
 
-def test_project_roots_of_several_workspaces() -> None:
-    rules = (ENTRY, special("write", "project_roots"), special("read", "project_roots", ".git"))
-    found = managed(*rules, workspace_roots=[CWD, "/home/dev/library"])
-    assert found.writable_roots == (CWD, "/home/dev/library")
-    assert found.may_write("/home/dev/library/x")
-    assert not found.may_write("/home/dev/library/.git/x")
-
-
 @pytest.mark.parametrize("access", ["deny", "none"])
 def test_policy_with_hidden_paths_is_custom(access: str) -> None:
     hidden = {"path": {"type": "glob_pattern", "pattern": f"{CWD}/**/*.pem"}, "access": access}

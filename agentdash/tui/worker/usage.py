@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 
+_ROUNDING: Final = 1e-9
+"""29 of 100 is 28.999… % in binary."""
 _FULL_FROM: Final = 0.8
 """Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
+
+
+def context_words(worker: Worker) -> str:
+    """Return how full the context of a worker is, `37%`; empty if not known."""
+    share = worker.context_share
+    return "" if share is None else f"{math.floor(100 * share + _ROUNDING)}%"
 
 
 def is_nearly_full(share: float | None) -> bool:

@@ -217,7 +217,7 @@ class TranscriptReader(LineEvents):
             output=ending.output,
             session=ending.session,
             sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
-            approved=tools.is_approved(record),
+            allowed_by=tools.allowed_by(record),
             changes=applied_changes(bytes(record.tool_use_result)) if kind == "patch" else (),
         )
         if block.is_error and ending.output.startswith(tools.SANDBOX_FAILED):
