@@ -76,13 +76,13 @@ def check(
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
-    out = console(soft_wrap=True)
     report.gate = gate_report(report, fail_on) if fail_on else None
     if as_json:
         print_document(report)
     elif format_ == "sarif":
         print_text(sarif(report, version=__version__, cwd=Path.cwd()))
     else:
+        out = console(soft_wrap=True)
         print_check(report, out)
         if report.gate is not None:
             print_gate(report, report.gate, out)
