@@ -20,7 +20,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
 
-Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
+Theme = Literal["dark", "light", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
 _MAX_SECONDS: Final = 365 * 86_400.0
@@ -35,7 +35,7 @@ _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLA
 """Options that can also be set by an environment variable: paths."""
 
 
-Occasion = Literal["needs-you", "done", "mismatch", "stalled"]
+Occasion = Literal["needs-you", "done", "mismatch", "stalled", "limit", "threshold"]
 QUIET_HOURS: Final = r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d"
 
 
@@ -73,6 +73,30 @@ class NoticeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_wanted(self) -> bool:
         """Whether anything is told in any way."""
         return bool(self.on and (self.command or self.bell or self.terminal))
+
+
+class ThresholdSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a worker is marked for, and told of on the occasion `threshold`; by default nothing."""
+
+    context: Annotated[
+        Annotated[float, Meta(gt=0, le=100)] | None,
+        Meta(description="Percent of the context window.", examples=[80]),
+    ] = None
+    cost: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="US dollars that a session has cost at list prices.", examples=[5]),
+    ] = None
+    stalled: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Minutes without a sign of life while it runs.", examples=[15]),
+    ] = None
+    failing: Annotated[
+        Annotated[int, Meta(ge=2)] | None,
+        Meta(description="Times that one and the same call has failed in a row.", examples=[4]),
+    ] = None
+
+
+NO_THRESHOLDS: Final = ThresholdSettings()
 
 
 class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,6 +199,9 @@ class Config(msgspec.Struct, frozen=True):
     notices: Annotated[
         NoticeSettings, Meta(description="Notices for a user away from the screen; none by default.")
     ] = NoticeSettings()
+    thresholds: Annotated[
+        ThresholdSettings, Meta(description="What workers are marked for; nothing by default.")
+    ] = NO_THRESHOLDS
     hosts: Annotated[
         dict[str, HostSettings], Meta(description="Other hosts to watch: a table for each, by its name here.")
     ] = {}
@@ -315,8 +342,9 @@ def _problems(
             yield Problem(*place_of(text, path), f"{shown}: unknown option{known}")
             continue
         kind = _type_of(options, name)
-        if isinstance(value, dict) and name == "notices":
-            yield from _problems(value, NoticeSettings, path, text)
+        if isinstance(value, dict) and name in ("notices", "thresholds"):
+            settings = NoticeSettings if name == "notices" else ThresholdSettings
+            yield from _problems(value, settings, path, text)
         elif isinstance(value, dict) and name == "hosts":
             for host, settings in value.items():
                 if isinstance(settings, dict):

@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -17,7 +18,7 @@ from agentdash.agents.knowledge import knowledge_table
 from agentdash.cli import app
 from agentdash.config import default_text
 from agentdash.report.schemas import DOCUMENTS, schema
-from agentdash.tui.keys import GROUPS, KEYS
+from agentdash.tui.keys import KEYS, HandledBy
 from man.make import commands_of
 
 PAGES = Path(__file__).parent / "pages" / "reference"
@@ -106,20 +107,30 @@ def _escaped(text: str) -> str:
     return "`".join(parts)
 
 
+_HANDLED_BY: Final[dict[HandledBy, str]] = {
+    "app": "On every screen",
+    "fleet": "In the list of workers",
+    "lines": "In a list or a text",
+    "player": "In a replay",
+    "library": "In the library",
+    "textual": "Always",
+}
+
+
 def keys() -> str:
-    """Return the page of all keys, by group."""
+    """Return the page of all keys, by what handles them."""
     parts = [
         "# Keys",
-        "`?` shows these on the screen, and `/` searches there. Every action can have other keys:"
+        "`?` shows these on the screen. Every action can have other keys:"
         " [configuration](../configuration.md#keys).",
     ]
-    for group in GROUPS:
+    for on, title in _HANDLED_BY.items():
         rows = [
             f"| {', '.join(f'`{name}`' for name in key.shown)} | {_escaped(key.help)} | `{key.id}` |"
             for key in KEYS
-            if key.group == group
+            if key.on == on
         ]
-        parts.append("\n".join([f"## {group}\n", "| key | does | action |", "|---|---|---|", *rows]))
+        parts.append("\n".join([f"## {title}\n", "| key | does | action |", "|---|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
 
 

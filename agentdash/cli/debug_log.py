@@ -9,10 +9,8 @@ import atexit
 import logging
 import os
 import sys
-import traceback
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import click
@@ -23,22 +21,17 @@ from agentdash.model.secrets import mask_secrets
 
 _ROOT: Final = logging.getLogger("agentdash")
 _ROOT.addHandler(logging.NullHandler())  # else the standard library prints tracebacks on stderr
-_MAX_MESSAGE_CHARS: Final = 200
-"""Of an exception's own message: it may quote what was read, so it is cut and masked."""
+_MAX_LINE_CHARS: Final = 200
+"""Of a traceback: a message may quote what was read."""
 _META_KEY: Final = "agentdash.debug_log"
 
 
 class _Formatter(logging.Formatter):
-    """One line a record; a traceback has places in the code and the masked message, never values."""
+    """A traceback has places in the code and the messages, cut and masked, never values."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        record.exc_text = None  # that of another handler
-        return super().format(record)
-
-    def formatException(  # noqa: N802 - the name is logging's
-        self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-    ) -> str:
-        return "\n".join(_trace(ei[1])) if ei[1] is not None else ""
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
+        lines = mask_secrets(super().formatException(ei)).splitlines()
+        return "\n".join(clean_line(line, _MAX_LINE_CHARS) for line in lines)
 
 
 class _LogFile(logging.FileHandler):
@@ -53,19 +46,6 @@ class _LogFile(logging.FileHandler):
         reason = clean_line(getattr(error, "strerror", None) or str(error))
         file = clean_line(self.baseFilename)
         atexit.register(click.echo, f"agentdash: --debug-log: {file} cannot be written: {reason}", err=True)
-
-
-def _trace(error: BaseException) -> list[str]:
-    """Return the frames of an exception, of those it groups and of its cause, and their masked messages."""
-    lines: list[str] = []
-    if (before := error.__cause__ or error.__context__) is not None and before is not error:
-        lines += [*_trace(before), "then:"]
-    for frame in traceback.extract_tb(error.__traceback__):
-        lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}")
-    lines.append(f"{type(error).__name__}: {mask_secrets(clean_line(str(error), _MAX_MESSAGE_CHARS))}")
-    for part in getattr(error, "exceptions", ()):
-        lines += _trace(part)
-    return lines
 
 
 def start(file: Path) -> None:

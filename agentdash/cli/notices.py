@@ -60,6 +60,7 @@ class Notices:
         write: Callable[[str], None] | None = None,
     ) -> None:
         self._settings = config.notices
+        self._thresholds = config.thresholds
         self._hub = hub
         self._keeper = keeper
         self._write = write
@@ -74,7 +75,7 @@ class Notices:
 
     async def _keep(self) -> None:
         """Watch the hub's snapshots."""
-        book, snapshot = NoticeBook(self._settings.on), None
+        book, snapshot = NoticeBook(self._settings.on, self._thresholds), None
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_command())
             while True:

@@ -52,19 +52,16 @@ async def _publish(live: LiveHub, publisher: Publisher, config: Config) -> None:
         services.append(Notices(config, hub, publisher.keeper).service)
     try:
         first = sound(await hub.once())
-        if (other := publisher.keeper()) is not None:
-            click.echo(
-                f"agentdash: pid {other} already writes {clean_line(str(publisher.path))}; standing by",
-                err=True,
-            )
-        else:
-            try:
+        path = clean_line(str(publisher.path))
+        try:
+            if (other := publisher.keeper()) is None:
                 publisher.write(first)
-            except OSError as error:
-                raise click.UsageError(
-                    f"{clean_line(str(publisher.path))} cannot be written: {error.strerror or error}"
-                ) from error
-            click.echo(f"agentdash: writing {clean_line(str(publisher.path))} until ctrl-c", err=True)
+        except OSError as error:
+            raise click.UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        if other is None:
+            click.echo(f"agentdash: writing {path} until ctrl-c", err=True)
+        else:
+            click.echo(f"agentdash: pid {other} already writes {path}; standing by", err=True)
         async with running(hub, *services):
             async for snapshot in hub.snapshots():
                 if snapshot.failure is not None and not snapshot.failure.goes_on:

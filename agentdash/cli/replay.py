@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,7 +16,6 @@ from agentdash.cli.options import (
     CODEX_HOME_OPTION,
     JOURNAL_OPTION,
     SPEEDS,
-    Span,
     config_of,
     not_empty,
     options,
@@ -26,9 +26,6 @@ from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S
 from agentdash.tui import start_up
-
-if TYPE_CHECKING:
-    from agentdash.cli.family import Playable
 
 
 @click.command()
@@ -43,15 +40,6 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="N",
     help="Factor of real time, from 0.25 to 64.",
-)
-@click.option(
-    "-i",
-    "--idle",
-    type=Span(),
-    default=MAX_GAP_S,
-    show_default=True,
-    metavar="TIME",
-    help="Shorten pauses to this: seconds, or 2m.",
 )
 @click.option(
     "--export",
@@ -71,7 +59,6 @@ def replay(
     target: str | None,
     at: str | None,
     speed: str,
-    idle: float,
     exported: Path | None,
     redact: bool,
     force: bool,
@@ -99,11 +86,13 @@ def replay(
             return export(file, config, exported, redact=redact, force=force, journal=journal)
     if redact:
         raise click.UsageError("--redact needs --export FILE")
-    play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
+    play_from = partial(_play, config=config, speed=SPEEDS[speed], journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,):
             if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
-                _family(file, config, journal)
+                from agentdash.cli.family import playable
+
+                playable(file, config, journal or journal_folder(), time.time())
             with terminal("try --export FILE"):
                 play_from(file, at=at)
         return 0
@@ -139,24 +128,11 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
             play_from(str(picked.path), at=picked.at)
 
 
-def _family(target: str, config: Config, journal: Path | None) -> Playable:
-    """Return what is to be played.
-
-    Raises:
-        click.UsageError: no thread matches.
-    """
-    from agentdash.cli.family import playable
-    from agentdash.collect.clock import SystemClock
-
-    return playable(target, config, journal or journal_folder(), SystemClock().now())
-
-
 def _play(
     target: str,
     config: Config,
     *,
     speed: float,
-    gap: float,
     journal: Path | None,
     at: str | float | None = None,
 ) -> None:
@@ -165,7 +141,6 @@ def _play(
     Args:
         target: a thread id or its prefix, or the path of a rollout file.
         speed: factor of real time.
-        gap: longest pause between two steps, in seconds of the session.
         journal: directory of recordings; None: the default one.
         at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
 
@@ -173,15 +148,16 @@ def _play(
         click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.export import exported
+    from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
     from agentdash.replay.player import Player
 
-    family, recorded = _family(target, config, journal)
+    family, recorded = playable(target, config, journal or journal_folder(), time.time())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=gap, speed=speed, extra=recorded)
+    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"

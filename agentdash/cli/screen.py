@@ -109,6 +109,7 @@ def screen_options(config: Config, **more: Any) -> Options:
         theme=config.theme,
         title=config.title,
         filters=config.filters,
+        thresholds=config.thresholds,
         keys=checked_keys(config),
         copy_to_tmux=_copy_to_tmux,
         debug_log_hint=debug_log.hint(),

@@ -1,17 +1,16 @@
 """Workers of other hosts: their documents as rows of this fleet.
 
-States and verdicts are judged there. Here the times are corrected by the offset of the clocks, and ids get
-the name of the host in front of them. Hosts may run other versions: any field of a document may be missing,
-and further ones are ignored. A value that this version does not know becomes a note.
+States and verdicts are judged there. Here ids get the name of the host in front of them. Hosts may run other
+versions with the same schema: what those add has defaults here, and a value that this version does not know
+becomes a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime
-from enum import StrEnum
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+from collections.abc import Iterable
+from functools import cache
+from types import NoneType
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -19,75 +18,30 @@ from msgspec.structs import replace
 from agentdash.documents.worker import (
     ConfiguredReport,
     DenialReport,
-    EvidenceReport,
-    FactReport,
-    FieldReport,
     FindingReport,
     RequestedReport,
     SandboxReport,
     WorkerReport,
 )
 from agentdash.model.denials import LedgerEntry, Remedy
-from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.findings import Finding, Verdict
+from agentdash.model.evidence import Evidence
+from agentdash.model.fact import Fact
+from agentdash.model.findings import Finding
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
-from agentdash.model.layers import DifferingField
-from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.requested import Requested, RequestOrigin
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Tokens
-from agentdash.model.times import possible_time
-from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker, WorkerKind
+from agentdash.model.times import parse_iso
+from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker
 
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_Enum = TypeVar("_Enum", bound=StrEnum)
-_Document = TypeVar("_Document", bound=msgspec.Struct)
-
-
-def lenient(document: type[_Document]) -> type[_Document]:
-    """Return a subclass of a document that also decodes those of other versions: a field that is missing has
-    its default, or the empty value of its type, and a literal may be any text."""
-    fields = msgspec.structs.fields(document)
-    if not any(field.required for field in fields):
-        return document
-    lenient_fields = [(field.name, _lenient_type(field.type), _default(field)) for field in fields]
-    return cast("type[_Document]", msgspec.defstruct(document.__name__, lenient_fields, bases=(document,)))
-
-
-def _lenient_type(kind: Any) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return lenient(kind)
-    if origin is Literal:
-        return str
-    if origin is list:
-        return list[_lenient_type(arguments[0])]  # type: ignore[misc]
-    if origin in (Union, UnionType):
-        return Union[tuple(_lenient_type(each) for each in arguments)]  # noqa: UP007 - made from a tuple
-    return kind
-
-
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return msgspec.field(default_factory=field.default_factory)
-    if not field.required:
-        return field.default
-    kind = _lenient_type(field.type)
-    if NoneType in get_args(kind):
-        return None
-    return msgspec.field(default_factory=get_origin(kind) or kind)
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 def read_worker(report: WorkerReport, host: str) -> Worker:
-    """Return the row of a worker of another host, of its document, decoded by `lenient`."""
+    """Return the row of a worker of another host."""
     return _Reader(host).row(report)
-
-
-def qualified(host: str, worker: str) -> str:
-    """Return the id of a worker in a fleet of several hosts."""
-    return f"{host}:{worker}"
 
 
 class _Reader:
@@ -100,195 +54,127 @@ class _Reader:
 
     def row(self, worker: WorkerReport) -> Worker:
         """Return the row."""
-        state = self._enum(State, worker.state, State.UNKNOWN, "state")
-        kind: WorkerKind = worker.kind if worker.kind in get_args(WorkerKind) else "process"
+        state = State.UNKNOWN
+        if worker.state in list(State):
+            state = State(worker.state)
+        else:
+            self._notes[f"state of another version: {worker.state}"] = None
         assessment = Assessment(
             state=state,
-            since=self._time(worker.since),
+            since=parse_iso(worker.since),
             why=worker.why,
-            evidence=self._evidence(worker.evidence),
-            fact=self._fact(worker.fact),
+            evidence=self._all("evidence", Evidence, worker.evidence),
+            fact=self._read("fact", Fact, worker.fact) if worker.fact.kind else None,
         )
-        sandbox = self._sandbox(worker.sandbox)
         return Worker(
-            id=qualified(self._host, worker.id),
-            kind=kind,
+            id=self._qualified(worker.id),
+            kind=worker.kind,
             name=worker.name or worker.id,
             agent=Agent(worker.agent.name, worker.agent.version),
             assessment=assessment,
-            parent=qualified(self._host, worker.parent) if worker.parent else None,
-            sandbox=sandbox,
+            parent=self._qualified(worker.parent) if worker.parent else None,
+            sandbox=self._sandbox(worker.sandbox),
             pids=tuple(worker.pids),
             cwd=worker.cwd,
             tokens=Tokens(total=worker.tokens),
-            last_activity=self._time(worker.last_activity),
+            last_activity=parse_iso(worker.last_activity),
             line=worker.why,
-            history=tuple(
-                StatePeriod(
-                    state=period.state,
-                    since=self._time(period.since) or 0.0,
-                    why=period.why,
-                    until=self._time(period.until),
-                )
-                for period in worker.history
-            ),
-            standing=self._enum(Group, worker.group, group_of_state(state), "group"),
-            stalled=self._time(worker.stalled_since),
+            history=self._all("state", StatePeriod, worker.history),
+            standing=Group(worker.group) if worker.group in list(Group) else group_of_state(state),
+            stalled=parse_iso(worker.stalled_since),
+            limited_until=parse_iso(worker.limited_until),
             host=self._host,
             pane_there=worker.pane,
-            git=Repository(**msgspec.structs.asdict(worker.git)) if worker.git else None,
+            git=self._read("repository", Repository, worker.git) if worker.git else None,
             on_screen=worker.on_screen,
             notes=tuple(self._notes),
         )
 
-    def _fact(self, fact: FactReport) -> Fact | None:
-        if not fact.kind:
-            return None
-        return Fact(
-            kind=self._enum(FactKind, fact.kind, FactKind.UNCLEAR, "fact"),
-            what=fact.what,
-            object=fact.object,
-            form=self._enum(ObjectForm, fact.form, ObjectForm.TEXT, "form"),
-            why=fact.why,
-        )
-
-    def _evidence(self, pieces: Iterable[EvidenceReport]) -> tuple[Evidence, ...]:
-        found = []
-        for piece in pieces:
-            source = self._enum(EvidenceSource, piece.source, EvidenceSource.HOST, "evidence source")
-            found.append(Evidence(source, self._time(piece.at) or 0.0, piece.rule, piece.text, piece.agrees))
-        return tuple(found)
+    def _qualified(self, worker: str) -> str:
+        """Return the id of a worker in a fleet of several hosts."""
+        return f"{self._host}:{worker}"
 
     def _sandbox(self, sandbox: SandboxReport) -> Sandbox:
-        is_verdict = sandbox.verdict in get_args(Verdict)
-        if not is_verdict:
-            self._note("verdict", sandbox.verdict)
         return Sandbox(
-            verdict=sandbox.verdict if is_verdict else "unverified",
+            verdict=sandbox.verdict,
             configured=self._policy(sandbox.configured) if sandbox.configured else None,
             applied=sandbox.applied,
-            got=self._known_thing(Got, sandbox.got, "observation of another version") or Got(),
-            findings=tuple(self._findings(sandbox.findings)),
+            got=self._read("observation", Got, sandbox.got) or Got(),
+            findings=tuple(filter(None, map(self._finding, sandbox.findings))),
             unread=tuple(sandbox.not_known),
-            denials=tuple(self._denials(sandbox.denials)),
+            denials=tuple(filter(None, map(self._denial, sandbox.denials))),
             requested=self._requested(sandbox.requested) if sandbox.requested else None,
         )
 
-    def _policy(self, policy: ConfiguredReport) -> Policy:
-        return Policy(
-            filesystem=self._enum(Filesystem, policy.filesystem, Filesystem.UNKNOWN, "file policy"),
-            network=self._enum(Network, policy.network, Network.UNKNOWN, "network policy"),
-            rules=tuple(PolicyRule(root, "write") for root in policy.writable_roots),
-            approval=policy.approval,
-        )
+    def _policy(self, stated: ConfiguredReport) -> Policy | None:
+        rules = tuple(PolicyRule(root, "write") for root in stated.writable_roots)
+        return self._read("policy", Policy, stated, rules=rules)
 
-    def _requested(self, request: RequestedReport) -> Requested:
-        policy = ConfiguredReport(
-            request.filesystem or Filesystem.UNKNOWN,
-            request.network or Network.UNKNOWN,
-            request.writable_roots,
-            request.approval,
-        )
-        origins = (
-            self._known_thing(RequestOrigin, origin, f"request of another version: {origin.text}")
-            for origin in request.origin
-        )
+    def _requested(self, request: RequestedReport) -> Requested | None:
+        unknown = "unknown"  # what nothing asked for
+        filesystem, network = request.filesystem or unknown, request.network or unknown
+        stated = ConfiguredReport(filesystem, network, request.writable_roots, request.approval)
+        if (policy := self._policy(stated)) is None:
+            return None
         return Requested(
-            policy=replace(self._policy(policy), reviewer=request.reviewer),
-            origins=tuple(filter(None, origins)),
-            since=self._time(request.since),
-            read_at=self._time(request.as_of),
+            policy=replace(policy, reviewer=request.reviewer),
+            origins=self._all("request", RequestOrigin, request.origin),
+            since=parse_iso(request.since),
+            read_at=parse_iso(request.as_of),
         )
 
-    def _findings(self, findings: Iterable[FindingReport]) -> Iterator[Finding]:
-        for finding in findings:
-            since = self._time(finding.since) or 0.0
-            found = self._known_thing(
-                Finding,
-                finding,
-                f"finding of another version: {finding.kind}: {finding.message}",
-                since=since,
-                last=self._time(finding.last) or since,
-                evidence=self._evidence(finding.evidence),
-                remedy=_remedy(finding),
-                fields=tuple(self._fields(finding.fields)),
-            )
-            if found is not None:
-                yield found
+    def _finding(self, finding: FindingReport) -> Finding | None:
+        return self._read("finding", Finding, finding, remedy=_remedy(finding))
 
-    def _fields(self, fields: Iterable[FieldReport]) -> Iterator[DifferingField]:
-        for field in fields:
-            found = self._known_thing(
-                DifferingField,
-                field,
-                f"layer of another version: {field.name} {field.layer} {field.reference}",
-                expected_at=self._time(field.expected_at),
-                actual_at=self._time(field.actual_at),
-            )
-            if found is not None:
-                yield found
+    def _denial(self, denial: DenialReport) -> LedgerEntry | None:
+        return self._read("denial", LedgerEntry, denial, remedy=_remedy(denial))
 
-    def _denials(self, denials: Iterable[DenialReport]) -> Iterator[LedgerEntry]:
-        for denial in denials:
-            found = self._known_thing(
-                LedgerEntry,
-                denial,
-                f"denial of another version: {denial.operation} {denial.target or ''}",
-                first=self._time(denial.first) or 0.0,
-                last=self._time(denial.last) or 0.0,
-                days=tuple(_days(denial.days)),
-                remedy=_remedy(denial),
-            )
-            if found is not None:
-                yield found
+    def _all(self, what: str, kind: type[_Struct], reports: Iterable[Any]) -> tuple[_Struct, ...]:
+        return tuple(filter(None, (self._read(what, kind, each) for each in reports)))
 
-    def _known_thing(
-        self, kind: type[_Document], report: msgspec.Struct, unknown: str, **stated: Any
-    ) -> _Document | None:
-        """Return what a report is of: the values of its fields, but for those that are stated. None, with a
-        note, if this version does not know one of them."""
-        values = {name: getattr(report, name) for name in report.__struct_fields__}
-        fields = {name: values[name] for name in kind.__struct_fields__ if name in values}
+    def _read(self, what: str, kind: type[_Struct], report: msgspec.Struct, **stated: Any) -> _Struct | None:
+        """Return what a report is of, as `document` wrote it: the values of its fields, but for those that
+        are stated. None, with a note, if this version does not know one of them."""
+        values = {
+            field.name: self._value(field, getattr(report, field.name))
+            for field in _fields_of(kind)
+            if field.name in report.__struct_fields__ and field.name not in stated
+        }
         try:
-            return msgspec.convert({**fields, **stated}, kind)
+            return msgspec.convert(values | stated, kind)
         except msgspec.ValidationError:
-            self._notes[unknown] = None
+            self._notes[f"{what} of another version: left out"] = None
             return None
 
-    def _time(self, text: str | None) -> float | None:
-        """Return a time by the clock of that host (unix seconds), or None."""
-        if text is None:
-            return None
-        try:
-            at = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-        if at.tzinfo is None:
-            return None
-        return possible_time(at.timestamp())
-
-    def _enum(self, kind: type[_Enum], value: str, default: _Enum, what: str) -> _Enum:
-        return self._known(kind, value, what) or default
-
-    def _known(self, kind: type[_Enum], value: str, what: str) -> _Enum | None:
-        """Return a member by its value, or None, with a note, if this version does not have it."""
-        known: Mapping[Any, _Enum] = kind._value2member_map_  # type: ignore[assignment]
-        if (member := known.get(value)) is None:
-            self._note(what, value)
-        return member
-
-    def _note(self, what: str, value: str) -> None:
-        if value:
-            self._notes[f"{what} of another version: {value}"] = None
+    def _value(self, field: _Field, value: Any) -> Any:
+        if field.is_time:
+            return parse_iso(value) or (0.0 if field.is_needed else None)
+        if field.struct is not None and isinstance(value, list):
+            return self._all(field.name, field.struct, value)
+        return value
 
 
-def _days(days: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Yield the days since 1970 and their counts, without what is not a date."""
-    for day, count in days.items():
-        try:
-            yield date.fromisoformat(day).toordinal() - _EPOCH_DAY, count
-        except ValueError:
-            continue
+class _Field(NamedTuple):
+    """A field of a struct of the model, as far as it is read."""
+
+    name: str
+    is_time: bool
+    """Times are texts in documents."""
+    is_needed: bool
+    """Whether it is never None."""
+    struct: type[msgspec.Struct] | None
+    """Of a collection of structs: theirs."""
+
+
+@cache
+def _fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    found = []
+    for field in msgspec.structs.fields(kind):
+        kinds = (field.type, *get_args(field.type))
+        structs = [each for each in kinds if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+        struct = structs[0] if structs else None
+        found.append(_Field(field.name, float in kinds, NoneType not in kinds, struct))
+    return tuple(found)
 
 
 def _remedy(stated: FindingReport | DenialReport) -> Remedy | None:

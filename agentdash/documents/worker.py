@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from agentdash.model import worker as w
+from agentdash.model.changes import SameFile
 from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.pane import ScreenUsage
 from agentdash.model.requested import Requested, RequestField
-from agentdash.model.times import day_of, iso
+from agentdash.model.times import iso
 
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
@@ -78,6 +79,30 @@ class RepositoryReport(msgspec.Struct):
     """Whether tracked files differ from the last commit."""
 
 
+class EditReport(msgspec.Struct):
+    """The newest change of a file by a worker."""
+
+    path: str
+    at: str | None
+    call: str
+    """The call that made it, on one line."""
+
+
+class SameFileReport(msgspec.Struct):
+    """A file of one repository that two workers have edited, maybe in two worktrees of it."""
+
+    path: str
+    """In the repository."""
+    edit: EditReport
+    """This worker's."""
+    worker: str
+    """Id of the other one."""
+    name: str
+    """Its name."""
+    other: EditReport
+    """Its edit."""
+
+
 class EvidenceReport(msgspec.Struct):
     """One piece of evidence."""
 
@@ -120,8 +145,6 @@ class DenialReport(msgspec.Struct):
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None
     """The worker CLI that ran inside the sandbox and failed there."""
-    days: dict[str, int]
-    """Denied calls by day (UTC), the newest days: `{"2026-11-20": 2}`."""
     remedy: str | None = None
     remedy_where: str | None = None
     remedy_once: str | None = None
@@ -133,7 +156,6 @@ def denial_report(entry: LedgerEntry) -> DenialReport:
         DenialReport,
         entry,
         what="other" if entry.what == "sandbox" else entry.what,
-        days={day_of(day): count for day, count in entry.days},
         **remedy_fields(entry.remedy),
     )
 
@@ -335,6 +357,10 @@ class WorkerReport(msgspec.Struct):
     workers."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
+    limited_until: str | None = None
+    """When the usage limit that it has stopped at is reset, or was; null: at none."""
+    same_files: list[SameFileReport] = []
+    """Files of its repository that another live worker has edited as well within half an hour."""
     known: list[str] = []
     """The kinds of its findings that the user has marked as known: nothing counts them as problems."""
 
@@ -367,8 +393,15 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         history=[document(StatePeriodReport, period) for period in worker.history],
         host=worker.host,
         on_screen=worker.on_screen,
+        limited_until=iso(worker.limited_until),
+        same_files=[_same_file_report(each) for each in worker.same_files],
         known=list(worker.known),
     )
+
+
+def _same_file_report(same: SameFile) -> SameFileReport:
+    edits = {"edit": document(EditReport, same.edit), "other": document(EditReport, same.other)}
+    return document(SameFileReport, same, **edits)
 
 
 def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,13 +30,13 @@ class ConversationBuilder:
 
     def __init__(self, thread: str) -> None:
         self._thread = thread
-        self._turns: list[_Turn] = []
-        self._open: dict[str, tuple[_Turn, int]] = {}
-        """Where the calls are that have not ended: the turn, and the index in it."""
-        self._number = 0
+        self._turns: list[ConversationTurn] = []
+        """Without their entries."""
+        self._entries: deque[_Entry] = deque()
+        self._open: dict[str, _Entry] = {}
+        """The calls that have not ended."""
         self._marked = False
         """Whether the file marks the beginnings of turns (since 0.107)."""
-        self._entries = 0
         self._chars = 0
         self._dropped = 0
         self._is_whole = True
@@ -56,18 +58,16 @@ class ConversationBuilder:
             case e.TurnStarted():
                 self._marked = True
                 self._begin(event.at)
-            case e.MessageLogged(role="user"):
-                if not self._marked and self._turn.entries:
-                    self._begin(event.at)
-                self._append(Message(at=event.at, role="user", text=mask_secrets(event.text)))
             case e.MessageLogged():
-                self._append(Message(at=event.at, role="agent", text=mask_secrets(event.text)))
+                if event.role == "user" and not self._marked and self._entries:
+                    self._begin(event.at)
+                self._append(Message(at=event.at, role=event.role, text=mask_secrets(event.text)))
             case e.CallStarted() if event.kind != "poll":
                 self._start(event)
             case e.CallEnded():
                 self._end(event, denial)
             case e.TurnEnded():
-                self._turn.end(event)
+                self._end_turn(event)
             case e.FileGapSkipped():
                 self._is_whole = False
             case e.FileReset():
@@ -75,51 +75,44 @@ class ConversationBuilder:
 
     def conversation(self, problem: str | None = None) -> Conversation:
         """Return the conversation so far."""
-        turns = (turn.frozen() for turn in self._turns if turn.entries or turn.error)
+        entries: dict[int, list[Entry]] = {}
+        for each in self._entries:
+            entries.setdefault(each.turn, []).append(each.entry)
+        turns = (replace(turn, entries=tuple(entries.get(turn.number, ()))) for turn in self._turns)
         return Conversation(
             thread=self._thread,
-            turns=tuple(turns),
+            turns=tuple(turn for turn in turns if turn.entries or turn.error),
             is_whole=self._is_whole,
             dropped=self._dropped,
             problem=problem,
         )
 
-    @property
-    def _turn(self) -> _Turn:
-        """The turn to which what follows belongs."""
+    def _turn(self, at: float) -> ConversationTurn:
+        """Return the turn to which what follows belongs."""
         if not self._turns or (self._turns[-1].ended_at is not None and not self._marked):
-            self._begin(0.0)
+            self._begin(at)
         return self._turns[-1]
 
     def _begin(self, at: float) -> None:
-        self._number += 1
-        self._turns.append(_Turn(self._number, at))
+        self._turns.append(ConversationTurn(number=len(self._turns) + 1, at=at))
 
-    def _append(self, entry: Entry) -> None:
-        turn = self._turn
-        turn.at = turn.at or entry.at
-        turn.entries.append(entry)
-        self._entries += 1
+    def _end_turn(self, event: e.TurnEnded) -> None:
+        cause = event.error or event.reason
+        error = mask_secrets(cause) if cause else None
+        turn = self._turn(event.at)
+        self._turns[-1] = replace(turn, ended_at=event.at, how=event.how, error=error)
+
+    def _append(self, entry: Entry) -> _Entry:
+        added = _Entry(self._turn(entry.at).number, entry)
+        self._entries.append(added)
         self._chars += _chars(entry)
-        while self._entries > _MAX_ENTRIES or self._chars > _MAX_CHARS:
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        """Drop the oldest turn; of the only one, its first half."""
-        oldest = self._turns[0]
-        count = len(oldest.entries) if len(self._turns) > 1 else max(1, len(oldest.entries) // 2)
-        dropped = oldest.entries[:count]
-        oldest.entries = oldest.entries[count:]
-        if len(self._turns) > 1:
-            del self._turns[0]
-        self._entries -= len(dropped)
-        self._dropped += len(dropped)
-        self._chars -= sum(map(_chars, dropped))
-        self._open = {
-            call: (turn, index if turn is not oldest else index - count)
-            for call, (turn, index) in self._open.items()
-            if turn is not oldest or index >= count
-        }
+        while len(self._entries) > _MAX_ENTRIES or self._chars > _MAX_CHARS:
+            oldest = self._entries.popleft().entry
+            if isinstance(oldest, CallRecord):
+                self._open.pop(oldest.id, None)
+            self._chars -= _chars(oldest)
+            self._dropped += 1
+        return added
 
     def _start(self, event: e.CallStarted) -> None:
         call = CallRecord(
@@ -134,20 +127,16 @@ class ConversationBuilder:
             escalation=event.escalation,
             changes=event.changes,
         )
-        self._append(mask_fields(call))
-        self._open[event.call] = (self._turn, len(self._turn.entries) - 1)
+        self._open[event.call] = self._append(mask_fields(call))
 
     def _end(self, event: e.CallEnded, denial: str | None) -> None:
         """End a call; a command that went on in the background ends a second time."""
-        if event.call not in self._open:
+        started = self._open.get(event.call)
+        if started is None or not isinstance(call := started.entry, CallRecord):
             return
-        turn, index = self._open[event.call]
         if event.outcome != "running":
             del self._open[event.call]
-        call = turn.entries[index]
-        if not isinstance(call, CallRecord):
-            return
-        ended = replace(
+        started.entry = replace(
             call,
             ended_at=event.at,
             outcome=event.outcome,
@@ -156,37 +145,15 @@ class ConversationBuilder:
             denial=mask_secrets(denial) if denial else call.denial,
             changes=mask_fields(event.changes) or call.changes,
         )
-        turn.entries[index] = ended
-        self._chars += _chars(ended) - _chars(call)
+        self._chars += _chars(started.entry) - _chars(call)
 
 
-class _Turn:
-    """A turn that is being built."""
+@dataclass
+class _Entry:
+    """An entry of a turn; that of a call is replaced when the call ends."""
 
-    def __init__(self, number: int, at: float) -> None:
-        self.number = number
-        self.at = at
-        self.entries: list[Entry] = []
-        self.ended_at: float | None = None
-        self.how: str | None = None
-        self.error: str | None = None
-
-    def end(self, event: e.TurnEnded) -> None:
-        self.at = self.at or event.at
-        self.ended_at = event.at
-        self.how = event.how
-        cause = event.error or event.reason
-        self.error = mask_secrets(cause) if cause else None
-
-    def frozen(self) -> ConversationTurn:
-        return ConversationTurn(
-            number=self.number,
-            at=self.at,
-            entries=tuple(self.entries),
-            ended_at=self.ended_at,
-            how=self.how,  # type: ignore[arg-type]
-            error=self.error,
-        )
+    turn: int
+    entry: Entry
 
 
 def _chars(entry: Entry) -> int:

@@ -22,13 +22,13 @@ from msgspec.structs import replace
 
 from agentdash.model.engine_failure import EngineFailedError, EngineFailure, FailedStep
 from agentdash.model.events import (
+    AttentionRecalled,
     CallStarted,
     Event,
     ScreenRead,
     SessionSeen,
     SourceSeen,
     StatusPushed,
-    ThreadEvent,
     TurnEnded,
 )
 from agentdash.model.fleet import Fleet, FleetReplaced
@@ -45,22 +45,18 @@ log = logging.getLogger(__name__)
 ENGINE: Final = "engine"
 """Name under which the engine's own health stands among the sources of a snapshot."""
 _MIN_INTERVAL_S: Final = 0.1
-"""Between two snapshots. A snapshot after a pause is published at once."""
-_SUSTAINED_INTERVAL_S: Final = 0.25
-"""Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
-_READ_S: Final = 0.1
-"""Likewise, for each worker that has changed: a person looks at one after the other."""
+"""Between two snapshots."""
 _MAX_INTERVAL_S: Final = 2.0
-"""Likewise where many change, and where a snapshot of a large fleet costs much: as often as k9s draws."""
+"""Where a snapshot of a large fleet costs much: as often as k9s draws."""
 _COST_FACTOR: Final = 20
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
 for each, drawing included: 5 % of a core, between the two intervals. More would delay a worker that reports
 twice a second: drawing takes 15 ms."""
-_BURST_SNAPSHOTS: Final = 5.0
-"""Snapshots that may follow each other at the shorter interval."""
-_URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
-"""Events that may mean that a worker needs a person: they do not wait for the longer interval. So does a call
-that asks to leave its sandbox."""
+_SAVED_S: Final = 1.5
+"""Of a pause, by which the next snapshots may be earlier: some follow each other at the shortest interval."""
+_URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded, AttentionRecalled)
+"""Events that may mean that a worker needs a person, and what a person did: they do not wait for the longer
+interval. Nor does a call that asks to leave its sandbox."""
 _BATCH_EVENTS: Final = 2_000
 """Events reduced before other tasks of the loop run."""
 _MAX_PENDING_EVENTS: Final = 4 * _BATCH_EVENTS
@@ -100,8 +96,6 @@ class Hub:
         self._cache: WorkerCache | None = None
         self._due: float | None = None
         """When the newest snapshot changes although no event arrives."""
-        self._changed: set[str] = set()
-        """Threads with events since the newest snapshot was published."""
         self._health: dict[str, tuple[bool, str]] = {}
         """The newest state and detail of each source."""
         self._channel = LatestFleet()
@@ -299,37 +293,29 @@ class Hub:
             self._pending = self._pending[_BATCH_EVENTS:]
             if len(self._pending) <= _MAX_PENDING_EVENTS:
                 self._channel.has_room.set()
-            self._changed.update(event.thread for event in batch if isinstance(event, ThreadEvent))
             self._reduce(batch)
             self._observe(batch)
             await asyncio.sleep(0)
 
     async def _publish(self) -> None:
-        """Publish snapshots: at once after a pause, at a longer interval while events keep coming."""
+        """Publish snapshots: at once after a pause, less often while events keep coming."""
         loop = asyncio.get_running_loop()
-        credit = _BURST_SNAPSHOTS
-        interval = _SUSTAINED_INTERVAL_S
-        published = loop.time()
-        spent = time.thread_time()
+        due = 0.0
         while True:
             await self._wait_for_work()
+            began, spent = loop.time(), time.thread_time()
             await self._drain()
             snapshot = self._next_snapshot()
             self._due = snapshot.due
             if not snapshot.differs_from(self.snapshot):
                 continue
             self._latest.value = snapshot
-            read_s = _READ_S * len(self._changed)
-            self._changed.clear()
-            credit = min(_BURST_SNAPSHOTS, credit + (loop.time() - published) / interval) - 1
-            published = loop.time()
             await asyncio.sleep(_MIN_INTERVAL_S)  # meanwhile it is drawn
-            spent_before, spent = spent, time.thread_time()
-            longest = max(_COST_FACTOR * (spent - spent_before), read_s)
-            interval = max(_SUSTAINED_INTERVAL_S, min(longest, _MAX_INTERVAL_S))
-            if credit <= 0:
+            interval = min(_COST_FACTOR * (time.thread_time() - spent), _MAX_INTERVAL_S)
+            due = max(due, began - _SAVED_S) + interval
+            if (rest := due - loop.time()) > 0:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(interval - _MIN_INTERVAL_S):
+                    async with asyncio.timeout(rest):
                         await self._urgent.wait()
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from agentdash.engine.edits import WITHIN_S, same_files
 from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
@@ -21,6 +22,7 @@ from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
+from agentdash.engine.judge.usage_limits import with_limit
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
@@ -205,6 +207,7 @@ class _SnapshotBuilder:
         """Return the snapshot."""
         self._cache.forget_others(self._workers, len(self._workers))
         self._count_approvals_once()
+        self._find_same_files()
         return Snapshot(
             at=self._now,
             workers=tuple(in_tree_order(self._workers)),
@@ -224,6 +227,12 @@ class _SnapshotBuilder:
                 continue
             make = partial(replace, worker, standing=Group.RUNNING)
             self._workers[worker.id] = self._cache.value("counted", worker.id, worker, make)
+
+    def _find_same_files(self) -> None:
+        """Mark the workers that have edited a file which another one has edited too."""
+        for ident, files in same_files(self._workers, self._now).items():
+            self._dues += (each.edit.at + WITHIN_S for each in files)
+            self._workers[ident] = replace(self._workers[ident], same_files=files)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
@@ -307,17 +316,21 @@ class _SnapshotBuilder:
                 self._dues.append(stalls_at)
         if settled.due is not None:
             self._dues.append(settled.due)
+        assessment, until = settled.assessment, worker.limited_until
+        if until is not None and assessment.state is State.FAILED_PROVIDER:
+            assessment = with_limit(assessment, until, self._now)
         standing = judge_attention(
-            settled.assessment,
+            assessment,
             is_held=is_held,
             looked_at=self._attention.looked_at,
             acknowledgement=self._acknowledged.get(worker.id),
             now=self._now,
+            limited_until=until,
         )
         if standing.due is not None:
             self._dues.append(standing.due)
         shown: dict[str, Any] = {
-            "assessment": settled.assessment,
+            "assessment": assessment,
             "history": settled.periods,
             "stalled": stalled,
             "standing": standing.group,
@@ -427,6 +440,7 @@ def judge_standing(row: Worker, acknowledgement: Acknowledgement | None, now: fl
         looked_at=None,
         acknowledgement=acknowledgement,
         now=now,
+        limited_until=row.limited_until,
     )
     group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
     return replace(row, standing=group)

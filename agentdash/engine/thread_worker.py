@@ -15,6 +15,7 @@ from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, j
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.engine.judge.usage_limits import limited_until
 from agentdash.model.chat import Chat
 from agentdash.model.denials import PathFacts
 from agentdash.model.events import ScreenRead, SessionSeen
@@ -43,8 +44,8 @@ _MAX_ARGV_CHARS: Final = 200
 """Characters of a command line in a link."""
 FIELDS_OF_TALK: Final = frozenset(
     (
-        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "activity", "tokens"),
-        *("turn", "turns", "children", "lines", "file", "skipped"),
+        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "tokens"),
+        *("turn", "turns", "edits", "children", "lines", "file", "skipped"),
     )
 )
 """Fields of a thread on which its sandbox does not depend; they change with nearly every line. The Codex home
@@ -125,7 +126,8 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         cwd=thread.cwd,
         started=thread.created_at,
         tokens=thread.tokens,
-        activity=thread.activity,
+        edits=thread.edits,
+        limited_until=limited_until(thread, assessment),
         last_activity=_last_activity(thread),
         line=_activity_line(thread, assessment),
         links=tuple(_thread_links(inputs)),
@@ -254,12 +256,12 @@ def pane_worker(
         sandbox=add_findings(sandbox, findings),
         tokens=Tokens(total=chat.total, by_model=chat.by_model, context=chat.context),
         model=chat.model,
+        edits=chat.edits,
         on_screen=_usage_on_screen(fleet.readings.get(pane.key), occupant.agent),
         pane=pane,
         pids=tuple(process.pid for process in below),
         cwd=main.cwd if main else None,
         started=occupant.key.started,
-        activity=pane.activity,
         last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
         line=chat.tool or assessment.why,
         links=tuple(_pane_links(occupant, by, session)),

@@ -23,7 +23,6 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 _SHELL_TOOLS: Final = (
     "shell",
     "shell_command",
-    "local_shell",
     "container.exec",
     "exec_command",
     "unified_exec",

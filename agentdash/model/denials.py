@@ -201,8 +201,6 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """In how many calls."""
     calls: tuple[str, ...] = ()
     """The newest call ids."""
-    days: tuple[tuple[int, int], ...] = ()
-    """The newest days on which it was denied (days since 1970, UTC), and in how many calls."""
     got_past: bool = False
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None = None

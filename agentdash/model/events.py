@@ -27,7 +27,7 @@ from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess
 from agentdash.model.states import Attention
-from agentdash.model.tokens import ModelUsage
+from agentdash.model.tokens import ModelUsage, UsageWindow
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
@@ -239,9 +239,8 @@ class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"
     """Tokens in the model's context at the last request."""
     window: int | None = None
     """The model's context window."""
-    limit_used: float | None = None
-    """Percent of the primary rate limit used."""
-    limit_resets_at: float | None = None
+    limits: tuple[UsageWindow, ...] = ()
+    """The account's usage limits."""
 
 
 class ThreadNamed(ThreadEvent, frozen=True, kw_only=True, tag="thread-named"):

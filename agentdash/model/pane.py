@@ -8,8 +8,6 @@ from unicodedata import combining, east_asian_width
 
 import msgspec
 
-from agentdash.model.activity import Activity
-
 
 class PaneKey(msgspec.Struct, frozen=True, order=True):
     """A pane's identity: ids repeat between servers."""
@@ -75,8 +73,6 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the screen last changed (unix seconds); None before the first capture."""
     titled_at: float | None = None
     """When the title last changed."""
-    activity: Activity | None = None
-    """Changes of the screen in the last minutes, without clocks and spinners; None: not yet."""
     moved_at: float | None = None
     """When the screen last changed in more than clocks and spinners, which a worker that waits for ever still
     draws."""

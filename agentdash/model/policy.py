@@ -62,8 +62,6 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Empty for unrestricted and unknown policies."""
     approval: str | None = None
     """`never`, `on-request`, `untrusted`, `on-failure`, `granular`."""
-    may_ask: tuple[str, ...] = ()
-    """Of a granular approval policy: the requests that it admits."""
     reviewer: str | None = None
     """`approvals_reviewer`: the user, or an automatic reviewer (0.145+)."""
     enforced_by: Literal["codex", "nobody", "external", "agent"] = "codex"
@@ -153,14 +151,6 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
             "unknown": "network unknown",
         }[self.network]
         return f"{name}, {network}"
-
-    def short(self) -> str:
-        """Return files and network for a narrow cell: `full`, `workspace/off`, `read-only/on`."""
-        name = {"unrestricted": "full", "unknown": "?"}.get(self.filesystem, self.filesystem.value)
-        if name == "full" and self.network is Network.ON:
-            return name
-        network = {"mediated": "filter", "unknown": "?"}.get(self.network, self.network.value)
-        return f"{name}/{network}"
 
 
 class Grant(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -97,6 +97,9 @@ _TYPE: Final = (
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
 """A random value has digits; a name seldom does."""
+_SAFE: Final = r"[\w.+=-]"
+_LONG: Final = r"(?=[A-Za-z_.+/=-]{0,80}\d)[\w.+/=@-]{12,}"
+_WORD: Final = rf"{_DIGIT}[A-Za-z0-9]{{22,}}"
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Where a token may begin."""
 
@@ -117,106 +120,58 @@ def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0
 
 
 TOKENS: Final[tuple[Token, ...]] = (
-    # models
-    *_token("sk-proj- sk-ant- sk-or- sk-svcacct- sk-admin- sk-lf-", r"[\w.+/=-]{4,}"),
-    *_token("sk-", r"(?=[A-Za-z_-]{0,80}\d)[\w-]{20,}"),
-    *_token("sess-", r"(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{24,}"),
-    *_token("AIza", r"[\w-]{12,}"),
-    *_token("hf_ npm_ tfp_", r"(?=[a-z_]{0,80}[A-Z0-9])[A-Za-z0-9]{10,}"),
-    *_token("r8_ xai-", r"\w{16,}"),
-    *_token("gsk_ nvapi- pplx-", r"[\w-]{12,}"),
-    *_token("lsv2_pt_ lsv2_sk_", r"\w{16,}"),
-    *_token(
-        "tgp_v1_ pcsk_ tvly- wandb_v1_ pylf_v1_ ctx7sk- sgp_ sgamp_user_ api_org_", rf"{_DIGIT}[\w-]{{20,}}"
-    ),
-    *_token("jina_ csk- fw_ exa_ apify_api_ rpa_ BSA", rf"{_DIGIT}[A-Za-z0-9]{{22,}}"),
-    *_token("sk_", rf"{_DIGIT}[A-Za-z0-9]{{32,}}"),
-    *_token("pa- fk-", rf"{_DIGIT}(?=[a-z0-9_-]{{0,80}}[A-Z])[\w-]{{40,}}"),
-    *_token("ak- as-", rf"{_DIGIT}(?=[a-z0-9]{{0,21}}[A-Z])[A-Za-z0-9]{{22}}\b"),
-    *_token("fc-", r"[0-9a-f]{32}\b"),
-    *_token("cr-", r"[0-9a-f]{58}\b"),
-    *_token("m0-", rf"{_DIGIT}[A-Za-z0-9]{{40}}\b"),
-    *_token("e2b_ key_ crsr_", r"[0-9a-f]{40,}\b"),
-    *_token("cpk_", r"[0-9a-f]{32}\.[\w.]{16,}"),
-    *_token("bb_live_ bb_test_", rf"{_DIGIT}\w{{16,}}"),
-    *_token("ABSK bedrock-api-key-", rf"{_DIGIT}[\w+/=]{{60,}}"),
-    *_token("AQ.Ab", rf"{_DIGIT}[\w-]{{20,}}"),
-    *_token("tid=", r"[0-9a-f]{32};exp=[^\s'\"\\]+"),  # Copilot
-    # code hosts and packages
-    *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{4,}"),
-    *_token(
-        "glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glffct- glimt- glwt-", r"[\w.-]{4,}"
-    ),
-    *_token("ATATT3 ATCTT3 ATBB", r"(?=[A-Za-z_=-]{0,80}\d)[\w=-]{16,}"),
-    *_token("pypi-", r"[\w-]{10,}"),
-    *_token("rubygems_", r"[0-9a-f]{16,}"),
-    *_token("dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ fly_pat_", r"[\w-]{8,}"),
-    *_token("squ_ sqp_ sqa_", r"[0-9a-f]{40}\b"),
-    *_token("AKCp cmVmd", rf"{_DIGIT}[A-Za-z0-9]{{50,}}"),
-    *_token("cio", rf"{_DIGIT}(?=[a-z0-9]{{0,31}}[A-Z])[A-Za-z0-9]{{32}}\b"),
-    *_token("oy2", r"[a-z0-9]{43}\b"),
-    *_token("ddp_ ddw_ ddo_ ddr_", rf"{_DIGIT}[A-Za-z0-9]{{36}}\b"),
+    # prefixes that nothing else has: whatever follows is secret
+    *_token("sk-proj- sk-ant- sk-or- sk-svcacct- sk-admin- sk-lf- xapp- tskey-", rf"{_SAFE}{{4,}}"),
+    *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ shpat_ shpss_ shpca_ shppa_", rf"{_SAFE}{{4,}}"),
+    *_token("glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat-", rf"{_SAFE}{{4,}}"),
+    *_token("glffct- glimt- glwt- sq0atp- sq0csp- sq0idp- whsec_", rf"{_SAFE}{{4,}}"),
+    *_token("sk_live_ sk_test_ sk_org_live_ sk_org_test_", rf"{_SAFE}{{4,}}"),
+    *_token("rk_live_ rk_test_ pk_live_ pk_test_", rf"{_SAFE}{{4,}}"),
+    # prefixes before something long with a digit: models, and what agents search and run with
+    *_token("tgp_v1_ pcsk_ tvly- wandb_v1_ pylf_v1_ ctx7sk- sgp_ sgamp_user_ api_org_", _LONG),
+    *_token("gsk_ nvapi- pplx- lsv2_pt_ lsv2_sk_ r8_ xai- AIza AQ.Ab ABSK bedrock-api-key-", _LONG),
+    # code hosts, packages, chat
+    *_token("ATATT3 ATCTT3 ATBB pypi- dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ fly_pat_", _LONG),
+    *_token("lin_api_ lin_oauth_ ntn_ figd_ figu_ RWRTY0Iy RWQAAEIy", _LONG),
+    # clouds
+    *_token("ya29. GOCSPX- 1//0 hvs. hvb. hvr. fm1_ fm2_ fo1_ sb_secret_ vercel_blob_rw_", _LONG),
+    *_token("dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit. dop_v1_ doo_v1_ dor_v1_", _LONG),
+    *_token("pscale_tkn_ pscale_pw_ pscale_oauth_ HRKU- CFPAT- sbp_ nfp_ vcp_ cfut_ cfat_", _LONG),
+    *_token("signkey- tr_prod_ tr_dev_ polar_oat_ polar_pat_ cal_live_ ops_eyJ AGE-SECRET-KEY-", _LONG),
+    # services
+    *_token("glsa_ glc_ sntrys_ sntryu_ xkeysib- xsmtpsib- hcaik_ hcbik_ hcamk_ hcxik_", _LONG),
+    *_token("NRAK- NRII- bb_live_ bb_test_ EAACEdEose0cBA", _LONG),
+    *_token("rzp_live_ rzp_test_ phx_ shippo_live_ shippo_test_", rf"{_DIGIT}\w{{14,}}"),
+    # prefixes that names have as well: letters and digits alone, of some length
+    *_token("hf_ npm_ tfp_ npg_", r"(?=[a-z]{0,80}[A-Z0-9])[A-Za-z0-9]{12,}"),
+    *_token("LTAI AKID AKLT SCW", r"(?=[A-Z]{0,80}[0-9a-z])[A-Za-z0-9]{12,}"),
+    *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
+    *_token("jina_ csk- fw_ exa_ apify_api_ rpa_ BSA sk_ m0- ak- as- cio secret_ sess-", _WORD),
+    *_token("vck_ vca_ vci_ vcr_ cfk_ napi_ rnd_ tsec_ ddp_ ddw_ ddo_ ddr_ EZAK EZTK aio_", _WORD),
+    *_token("AKCp cmVmd oy2", rf"{_DIGIT}[A-Za-z0-9]{{43,}}"),
+    *_token("sl.u. sl.B EAAA mfa. pa- fk-", rf"{_DIGIT}(?=[a-z0-9_-]{{0,80}}[A-Z])[\w-]{{30,}}"),
+    *_token("fc- cr- e2b_ key_ key- crsr_ cpk_ squ_ sqp_ sqa_ st. rubygems_ dapi", r"[0-9a-f.-]{32,}"),
     *_token("PMAK- pul-", r"(?=[a-f-]{0,80}\d)[0-9a-f-]{20,}"),
-    # chat
+    *_token("sk-", rf"{_DIGIT}[\w-]{{20,}}"),
+    # known by more than a prefix
+    *_token("tid=", r"[0-9a-f]{32};exp=[^\s'\"\\]+"),  # Copilot
     *_token("xox", r"[\w.-]{4,}", prefix=r"xox[abceoprs](?:\.xox[a-z])?-"),
-    *_token("xapp-", r"[\w-]{4,}"),
     *_token("hooks.slack.com/", r"[\w/]{8,}", prefix=r"hooks\.slack\.com/(?:services|workflows|triggers)/"),
     *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/", back=24),
     *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
-    *_token("mfa.", rf"{_DIGIT}[\w-]{{60,}}"),  # Discord
-    *_token("RWRTY0Iy RWQAAEIy", r"[\w+/]{8,}=*"),  # minisign: Ed, Sc or none, B2
     *_token(":AA", r"[\w-]{20,}", prefix=r"(?:bot)?\d{8,10}:AA", back=13),  # Telegram
-    # clouds
-    *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
-    *_token("ya29. GOCSPX-", r"[\w-]{8,}"),
-    *_token("1//0", r"[\w-]{20,}"),
-    *_token("LTAI AKID AKLT SCW", r"(?=[A-Z]{0,80}[0-9a-z])[A-Za-z0-9]{12,}"),
     *_token("8Q~ 7Q~", r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}", prefix="(?=)", back=3),  # Entra ID
     *_token("JQQJ99 AZDO", r"[A-Za-z0-9]{52,80}(?:JQQJ99|AZDO)[A-Za-z0-9]{4,}", prefix="(?=)", back=80),
-    *_token("dop_v1_ doo_v1_ dor_v1_", r"\w{8,}"),
-    *_token("dapi", r"[0-9a-f]{20,}(?:-\d)?"),
-    *_token("dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit.", r"(?=[A-Za-z_.-]{0,80}\d)[\w.-]{16,}"),
-    *_token("hvs. hvb. hvr.", r"[\w-]{12,}"),
     *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\.", back=14),
-    *_token("fm1_ fm2_ fo1_", r"(?=[A-Za-z_+/=-]{0,80}\d)[\w+/=-]{16,}"),
-    *_token("pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.-]{8,}"),
-    *_token("vck_ vca_ vci_ vcr_ cfk_ napi_ rnd_ tsec_", rf"{_DIGIT}[A-Za-z0-9]{{24,}}"),
-    *_token("sb_secret_", rf"{_DIGIT}[\w-]{{20,}}"),
-    *_token("vercel_blob_rw_", r"\w{16,}"),
-    *_token("npg_", rf"{_DIGIT}[A-Za-z0-9]{{12,}}\b"),
-    *_token("HRKU- CFPAT-", r"[\w-]{36,}"),
     *_token("prod: dev:", r"[\w+/=]{20,}", prefix=r"(?:prod|dev):[a-z]+-[a-z]+-\d+\|"),  # Convex
-    *_token("signkey- tr_prod_ tr_dev_ polar_oat_ polar_pat_ cal_live_", rf"{_DIGIT}[\w-]{{16,}}"),
-    *_token("sbp_ nfp_ vcp_ cfut_ cfat_", r"(?=[A-Za-z_]{0,80}\d)\w{20,}"),
-    *_token("tskey-", r"[\w-]{4,}"),
-    *_token("ops_eyJ", r"[\w-]{8,}"),
-    *_token("AGE-SECRET-KEY-", r"[A-Z0-9-]{8,}"),
-    # services
-    *_token(
-        "sk_live_ sk_test_ sk_org_live_ sk_org_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_", r"\w{4,}"
-    ),
-    *_token("shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp- sq0idp-", r"[\w-]{4,}"),
-    *_token("glsa_ glc_ sntrys_ sntryu_", r"(?=[A-Za-z_+/=]{0,80}\d)[\w+/=]{12,}"),
-    *_token("EAAA", rf"{_DIGIT}[\w-]{{56,}}"),
-    *_token("xkeysib- xsmtpsib-", rf"{_DIGIT}[\w-]{{40,}}"),
     *_token("re_", rf"{_DIGIT}[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}}\b"),
     *_token("pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),
     *_token("pk_", r"\d{4,9}_[A-Z0-9]{32}\b"),
     *_token("-us", r"[0-9a-f]{32}-us\d{1,2}\b", prefix="(?=)", back=32),  # Mailchimp
     *_token("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     *_token("access-production- access-sandbox- access-development-", r"[0-9a-f-]{36}"),
-    *_token("rzp_live_ rzp_test_ phx_ shippo_live_ shippo_test_", rf"{_DIGIT}\w{{14,}}"),
-    *_token("EZAK EZTK aio_", rf"{_DIGIT}[A-Za-z0-9]{{28,}}\b"),
-    *_token("hcaik_ hcbik_ hcamk_ hcxik_", r"\w{30,}"),
-    *_token("st.", r"[0-9a-f-]{24,36}\.[0-9a-f]{32}\.[0-9a-f]{32}"),  # Infisical
-    *_token("NRAK- NRII-", r"[\w-]{12,}"),
-    *_token("lin_api_ lin_oauth_ ntn_ figd_ figu_", r"[\w-]{8,}"),
-    *_token("secret_", r"(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{32,}"),
     *_token("SG.", r"[\w-]{8,80}\.[\w-]{8,}"),
-    *_token("key-", r"(?=[a-f]{0,80}\d)[0-9a-f]{32}\b"),
-    *_token("sl.u. sl.B", r"(?=[A-Za-z_-]{0,80}\d)[\w-]{30,}"),
-    *_token("EAACEdEose0cBA", r"\w{8,}"),
     # JSON Web Token; an encrypted one may have an empty second part
     *_token("eyJ", r"[\w-]{6,}\.(?:[\w-]{4,}|(?=\.[\w-]{8,}\.))(?:\.[\w-]*)*"),
 )

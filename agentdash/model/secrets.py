@@ -79,29 +79,16 @@ def mask_secrets(text: str) -> str:
 
 
 def mask_beginning(text: str, length: int) -> str:
-    """Return the first `length` characters of a longer text with secrets masked, also one that the cut
+    """Return at most `length` characters of a longer text with secrets masked, also one that the cut
     divides."""
-    return _mask_beginning(text[: length + _CONTEXT_CHARS], length)
-
-
-@lru_cache(maxsize=2_048)
-def _mask_beginning(text: str, length: int) -> str:
-    spans = _merged(_spans(text, _lower(text)))
-    return _replaced(text[:length], [(start, min(stop, length)) for start, stop in spans if start < length])
+    return mask_secrets(text[: length + _CONTEXT_CHARS])[:length]
 
 
 def mask_lines(lines: Sequence[str]) -> list[str]:
     """Return lines, as those of a screen, with secrets masked, also those that go on in the next line."""
     if any("\n" in line for line in lines):
         return [mask_secrets(line) for line in lines]
-    if any(_has_private_key(line.lower()) for line in lines):
-        return mask_secrets("\n".join(lines)).split("\n")
-    masked = [mask_secrets(line) for line in lines]
-    for number, line in enumerate(lines[:-1]):
-        following = lines[number + 1]
-        if _names_secret(line):
-            masked[number], value = mask_secrets(f"{line}\n{following}").split("\n")
-            masked[number + 1] = value if value != following else masked[number + 1]
+    masked = mask_secrets("\n".join(lines)).split("\n")
     drawn = max((number for number, line in enumerate(lines, 1) if line), default=0)
     for start, stop in _wrapped(lines[:drawn]):
         rows = lines[start:stop]
@@ -137,13 +124,6 @@ def _mask_rows(rows: Sequence[str], more: Sequence[tuple[int, int]]) -> list[str
         out.append(_replaced(row, [(a, b) for a, b in inside if a < b]))
         begin += len(row)
     return out
-
-
-@lru_cache(maxsize=8_192)
-def _names_secret(line: str) -> bool:
-    """Return whether the value of a name may be in the next line."""
-    lower = line.lower()
-    return any(literal in lower for literal in NAME_LITERALS)
 
 
 def is_secret_name(name: str) -> bool:
@@ -244,10 +224,6 @@ def _search() -> BytesAhoCorasick | None:
         return None
     encoded = [literal.encode() for literal in _LITERALS]
     return BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)  # built at once
-
-
-def _has_private_key(lower: str) -> bool:
-    return any(literal in lower for literal in PRIVATE_KEY_LITERALS)
 
 
 def _tokens(text: str, lower: str, literals: Collection[str]) -> Iterator[tuple[int, int]]:

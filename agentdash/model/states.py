@@ -52,19 +52,6 @@ URGENCY: Final = (
 """All states, the most urgent first. `exited` counts here where it ended in the middle of a turn."""
 
 
-def bucket(state: State) -> str:
-    """Return the bucket of a state in the header and in the filter."""
-    if state.needs_you:
-        return "needs-you"
-    if state is State.RUNNING:
-        return "running"
-    if state in (State.COMPLETED, State.INTERRUPTED):
-        return "ready"
-    if state in (State.EXITED, State.UNREACHABLE):
-        return "gone"
-    return "unknown"
-
-
 class Liveness(StrEnum):
     """What is known of the life of a process or an owner; `UNKNOWN` is evidence for neither."""
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentdash.model.activity import Activity
+from agentdash.model.changes import Edit
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
     AllowedBy,
@@ -23,7 +23,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.policy import Grant, Policy
-from agentdash.model.tokens import ModelUsage
+from agentdash.model.tokens import ModelUsage, UsageWindow
 
 GRANT: Final = "request_permissions"
 GRANT_ENDED: Final = "end of the grant"
@@ -89,6 +89,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """What allowed it, where the CLI states it."""
     denials: tuple[Denial, ...] = ()
     """The denials that its output shows, where the policy explains them."""
+    edits: tuple[str, ...] = ()
+    """The files that it is to change (absolute paths), as far as the record names them."""
 
     @property
     def is_mcp(self) -> bool:
@@ -162,8 +164,8 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same by model."""
     context: int | None = None
     window: int | None = None
-    limit_used: float | None = None
-    limit_resets_at: float | None = None
+    limits: tuple[UsageWindow, ...] = ()
+    """The usage limits of its account, as it stated them last."""
 
 
 def without_record(size: int) -> str:
@@ -216,10 +218,10 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest calls that have ended, oldest first; bounded."""
     moments: tuple[Moment, ...] = ()
     """The newest part of the timeline, oldest first; bounded."""
+    edits: tuple[Edit, ...] = ()
+    """The newest edit of each file, the newest last; bounded."""
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
-    activity: Activity | None = None
-    """Turns, calls and messages of the last minutes; None: there were none yet."""
     observations: tuple[SandboxObservation, ...] = ()
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""

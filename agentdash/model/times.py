@@ -46,11 +46,6 @@ def parse_span(text: str) -> float | None:
     return float(found[1]) * _UNITS_S[(found[2] or "s").lower()]
 
 
-def day_of(days: int) -> str:
-    """Return the date of a number of days since 1970: `2026-11-20`."""
-    return moment(days * 86_400.0 + 1.0)[:10]
-
-
 def ago(now: float, at: float | None) -> str:
     """Return the time since `at` in its largest unit: `3m`."""
     if at is None:
@@ -70,6 +65,12 @@ def moment(at: float) -> str:
 def time_of_day(at: float) -> str:
     """Return the time of day, UTC: `20:12:55`; midnight for an impossible time."""
     return datetime.fromtimestamp(possible_time(at) or 0.0, UTC).strftime("%H:%M:%S")
+
+
+def local_time(at: float, now: float) -> str:
+    """Return a time by the local clock: `14:20`; of another day `Nov 28 14:20`."""
+    moment, today = datetime.fromtimestamp(at), datetime.fromtimestamp(now)  # noqa: DTZ006 - local, for people
+    return moment.strftime("%H:%M" if moment.date() == today.date() else "%b %d %H:%M")
 
 
 def took(seconds: float) -> str:

@@ -47,6 +47,21 @@ class TokenUsage(msgspec.Struct, frozen=True, omit_defaults=True):
         return all(part >= 0 for part in astuple(self))
 
 
+class UsageWindow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A usage limit of an account, as a session states it: what may be used within some time."""
+
+    used: float
+    """Percent; more than 100 where credits are used beyond it."""
+    resets_at: float | None
+    """When all of it can be used again (unix seconds); None: not stated."""
+    minutes: int | None
+    """Length: 300 for five hours, 10080 for a week; None: not stated."""
+    at: float
+    """When it was stated (unix seconds)."""
+    plan: str = ""
+    """Which limit, and of which plan: `codex plus`; empty where that is not stated."""
+
+
 class ModelUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tokens of one model."""
 

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.activity import Activity
+from agentdash.model.changes import Edit, SameFile
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.events import SourceSeen
@@ -146,8 +146,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     tokens: Tokens = Tokens()
     last_activity: float | None = None
-    activity: Activity | None = None
-    """What it did in the last minutes; None: nothing is known."""
     line: str = ""
     """Its present or last activity, on one line."""
     links: tuple[Link, ...] = ()
@@ -173,6 +171,12 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""
+    limited_until: float | None = None
+    """When the usage limit that it has stopped at is reset, or was (unix seconds); None: at none."""
+    edits: tuple[Edit, ...] = ()
+    """The newest edit of each file, by its record; bounded."""
+    same_files: tuple[SameFile, ...] = ()
+    """Files that another live worker has edited as well within half an hour, the newest first."""
     host: str | None = None
     """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
     host. `id` and `parent` have its name in front of them, and `pane` is None."""
@@ -200,6 +204,14 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def fact(self) -> Fact:
         """Return what it does or needs, in short; the reason of its state where nothing shorter is known."""
         return self.assessment.fact or Fact(FactKind.UNCLEAR, self.assessment.why)
+
+    @property
+    def context_share(self) -> float | None:
+        """Return how full its context is, by its file, else by its screen; None if not known."""
+        if self.tokens.context is not None and self.tokens.window:
+            return self.tokens.context / self.tokens.window
+        shown = self.on_screen
+        return shown.percent / 100 if shown is not None and shown.percent is not None else None
 
     @property
     def mismatch(self) -> bool:

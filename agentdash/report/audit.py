@@ -13,7 +13,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -53,17 +52,11 @@ _COMPANIONS: Final = ("session_index.jsonl", "history.jsonl")
 """Files that Codex and Claude Code keep beside session logs."""
 
 
-class FoundLogs(NamedTuple):
-    """The files to audit, and the directories that may contain more."""
-
-    paths: list[Path]
-    unreadable: list[UnreadableReport]
-    """Directories that cannot be listed."""
-
-
-def find_logs(home: CodexHome, claude: ClaudeHome, targets: Iterable[str]) -> FoundLogs:
+def find_logs(
+    home: CodexHome, claude: ClaudeHome, targets: Iterable[str]
+) -> tuple[list[Path], list[UnreadableReport]]:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all
-    rollouts of Codex and transcripts of Claude Code.
+    rollouts of Codex and transcripts of Claude Code. And the directories that cannot be listed.
 
     Args:
         home: of Codex.
@@ -83,7 +76,7 @@ def find_logs(home: CodexHome, claude: ClaudeHome, targets: Iterable[str]) -> Fo
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
         found += matches
     problems = {report.path: report for report in map(unreadable, errors)}
-    return FoundLogs(list(dict.fromkeys(found)), list(problems.values()))
+    return list(dict.fromkeys(found)), list(problems.values())
 
 
 def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
@@ -234,13 +227,11 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
 
     gc.freeze()  # what exists already is not looked through in each process
     try:
-        workers = ProcessPoolExecutor(processors)
+        workers = ProcessPoolExecutor(processors, initializer=_leave_interrupts)
     except OSError:  # such as without a writable `/dev/shm`
         return
     try:
-        with _blocked_interrupt():  # the workers inherit it: ctrl-c interrupts this process alone
-            reads = workers.map(_read_wanted, wanted, chunksize=4)
-        yield from reads
+        yield from workers.map(_read_wanted, wanted, chunksize=4)
     except BrokenProcessPool:  # as by the kernel, when memory is short
         return
     finally:
@@ -248,13 +239,9 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
         workers.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _blocked_interrupt() -> Iterator[None]:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+def _leave_interrupts() -> None:
+    """Leave ctrl-c to the main process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _kill_worker_processes() -> None:

@@ -38,7 +38,6 @@ from agentdash.model.events import HostSeen, LineSkipped, PaneSeen, ProcessSeen,
 from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
-from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
@@ -218,7 +217,7 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
-    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} (TERM={environ.get('TERM', '')})"
+    detail = f"{size.columns}x{size.lines} (TERM={environ.get('TERM', '')})"
     if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
         yield warn("terminal", detail, f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown")
     else:
@@ -268,7 +267,7 @@ def _check_installed() -> Iterator[DoctorCheck]:
         if not known.untested:
             yield ok(found.agent, f"{detail}; {screens}; {sandbox}")
         else:
-            advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
+            advice = "its states may be wrong: `agentdash explain PANE` shows what its screen is read as"
             yield warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 

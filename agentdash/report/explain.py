@@ -4,13 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from agentdash.documents.worker import (
     AgentReport,
@@ -40,9 +37,6 @@ from agentdash.report.elements import (
     print_finding,
     say,
 )
-
-if TYPE_CHECKING:
-    from agentdash.agents.screen_reader import ScreenReading
 
 
 class FullFindingReport(FindingReport, kw_only=True):
@@ -103,8 +97,7 @@ class ExplainedReport(msgspec.Struct):
     links: list[LinkReport]
     """What belongs to it, and the evidence for it."""
     pane: ScreenshotReport | None = None
-    """Its pane, as its screen was read; null without one. `explain --screen` takes this object, or the whole
-    document, and reads it the same way."""
+    """Its pane, as its screen was read; null without one."""
 
 
 class ExplainReport(msgspec.Struct):
@@ -192,58 +185,3 @@ def _screenshot(worker: w.Worker, pane: Pane) -> ScreenshotReport:
         cursor="visible" if pane.cursor_visible else "hidden",
         screen=[mask_secrets(line) for line in pane.screen],
     )
-
-
-# ------------------------------------------------------------
-# `agentdash explain --screen`: how the rules read a saved screen
-
-
-class ScreenReport(msgspec.Struct):
-    """The document of `agentdash explain --screen FILE --json`. Null: no rule decides it."""
-
-    schema: Literal["agentdash.explain-screen/1"]
-    agent: str
-    state: str | None
-    rule: str | None
-    text: str
-    """The words that matched; for a partly visible menu, which part is visible."""
-    frozen: bool
-    """Whether a view hides the prompt."""
-    partial: bool
-    """Whether a part of a menu is not visible."""
-    versions_tested: list[str]
-    """Versions of the agent with real screens on which the rule was tested; without a rule, all of these."""
-
-
-def screen_report(reading: ScreenReading, agent: str, versions_tested: Sequence[str]) -> ScreenReport:
-    """Return the document of a reading."""
-    return document(
-        ScreenReport,
-        reading,
-        schema="agentdash.explain-screen/1",
-        agent=agent,
-        versions_tested=list(versions_tested),
-    )
-
-
-def print_screen(report: ScreenReport, console: Console) -> None:
-    """Print a reading as a table, including why a state is not decided."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("agent", Text(report.agent))
-    table.add_row("state", Text(report.state or _undecided(report)))
-    table.add_row("rule", Text(report.rule or "none matches"))
-    if report.text:
-        table.add_row("words", Text(report.text))
-    if report.partial and report.state:
-        table.add_row("", Text("half of a menu is out of sight"))
-    versions = ", ".join(report.versions_tested) or "no real screen: from published descriptions"
-    table.add_row("tested on", Text(versions))
-    console.print(table)
-
-
-def _undecided(report: ScreenReport) -> str:
-    if report.frozen:
-        return "not shown: a view hides the prompt, what was known before still holds"
-    return "not decided: half of a menu is out of sight" if report.partial else "not decided by this screen"

@@ -12,7 +12,7 @@ import sys
 import time
 
 from agentdash.folders import config_folder
-from agentdash.store.line_file import age, boot_id, read_line_files, read_small
+from agentdash.store.line_file import age, read_line_files, read_small
 
 TOO_OLD_S = 60.0
 """As `store.status_file.TOO_OLD`, which imports more."""
@@ -31,8 +31,7 @@ def current_line(home: str, now: float) -> dict[str, str]:
         NoLineError: no line file is current.
     """
     found = read_line_files()
-    boot = boot_id()
-    current = [each for each in found if _is_current(each, now, boot)]
+    current = [each for each in found if _is_current(each, now)]
     of_home = [each for each in current if each["home"] == home]
     if of_home or len(current) == 1:
         return (of_home or current)[0]
@@ -85,6 +84,5 @@ def _write(name: str, text: str) -> None:
         stream.flush()
 
 
-def _is_current(line: dict[str, str], now: float, boot: str) -> bool:
-    same_boot = not line["boot"] or not boot or line["boot"] == boot
-    return same_boot and -_MAX_CLOCK_SKEW_S <= now - float(line["written_at"]) <= TOO_OLD_S
+def _is_current(line: dict[str, str], now: float) -> bool:
+    return -_MAX_CLOCK_SKEW_S <= now - float(line["written_at"]) <= TOO_OLD_S

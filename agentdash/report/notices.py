@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.config import Occasion
+from agentdash.config import NO_THRESHOLDS, Occasion, ThresholdSettings
 from agentdash.documents.worker import FactReport, document
 from agentdash.model.causes import causes, ranked_findings
 from agentdash.model.fact import ObjectForm
@@ -19,6 +19,7 @@ from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.redact import Scrubber, map_texts, pseudonym
+from agentdash.thresholds import passed
 
 _PAUSE_S: Final = 60.0
 """Between two notices of one worker."""
@@ -29,30 +30,47 @@ _WORDS: Final[dict[Occasion, tuple[str, str]]] = {
     "done": ("done", "done"),
     "mismatch": ("sandbox problem", "sandbox problems"),
     "stalled": ("stalled", "stalled"),
+    "limit": ("limited", "limited"),
+    "threshold": ("threshold passed", "thresholds passed"),
 }
 """Of one worker and of several."""
 
 
 class News(NamedTuple):
-    """A worker that the user is to be told of, and on which occasions."""
+    """A worker that the user is to be told of, on which occasions, and the thresholds that it has passed."""
 
     worker: Worker
     on: tuple[Occasion, ...]
+    passed: tuple[str, ...] = ()
 
 
-def occasions(worker: Worker) -> Iterator[tuple[Occasion, float]]:
-    """Yield the occasions for a notice that a worker gives now, and since when (unix seconds)."""
+Key = tuple[str, Occasion, str]
+"""A worker, an occasion, and what tells it from an earlier one: the state, the name of a threshold."""
+
+
+def occasions(
+    worker: Worker, thresholds: ThresholdSettings, now: float
+) -> Iterator[tuple[Occasion, str, float]]:
+    """Yield the occasions for a notice that a worker gives now: with what distinguishes each, and since when
+    (unix seconds)."""
     if worker.group is Group.PAST:
         return
-    since = worker.assessment.since or 0.0
+    state, since = str(worker.state), worker.assessment.since or 0.0
     if worker.needs_you:
-        yield "needs-you", since
+        yield "needs-you", state, since
     elif worker.state is State.COMPLETED and worker.parent is None:  # a child's end concerns its parent
-        yield "done", since
+        yield "done", state, since
+    elif worker.limited_until is not None:
+        yield "limit", state, since
     if worker.mismatch:
-        yield "mismatch", max((each.since for each in worker.sandbox.findings), default=0.0)
+        yield "mismatch", "", max((each.since for each in worker.sandbox.findings), default=0.0)
     if worker.stalled is not None:
-        yield "stalled", worker.stalled
+        yield "stalled", "", worker.stalled
+    for name, _ in passed(worker, thresholds, now):
+        if name == "stalled" and worker.stalled is not None and thresholds.stalled is not None:
+            yield "threshold", name, worker.stalled + 60 * thresholds.stalled
+        else:
+            yield "threshold", name, worker.last_activity or 0.0
 
 
 class NoticeBook:
@@ -62,13 +80,15 @@ class NoticeBook:
 
     Args:
         wanted: the occasions to tell of.
+        thresholds: those of the occasion `threshold`.
     """
 
-    def __init__(self, wanted: Collection[Occasion]) -> None:
+    def __init__(self, wanted: Collection[Occasion], thresholds: ThresholdSettings = NO_THRESHOLDS) -> None:
         self._wanted = wanted
+        self._thresholds = thresholds
         self._start: float | None = None
-        self._held: set[tuple[str, Occasion, State]] = set()
-        self._waiting: dict[tuple[str, Occasion, State], float] = {}
+        self._held: set[Key] = set()
+        self._waiting: dict[Key, float] = {}
         """What is to be told, and when it was seen first (unix seconds)."""
         self._told: dict[str, float] = {}
         """When each worker was told of (unix seconds), within the pause."""
@@ -87,9 +107,9 @@ class NoticeBook:
         """
         start = self._start = snapshot.at if self._start is None else self._start
         held = {
-            (worker.id, occasion, worker.state): since
+            (worker.id, occasion, what): since
             for worker in snapshot.workers
-            for occasion, since in occasions(worker)
+            for occasion, what, since in occasions(worker, self._thresholds, now)
             if occasion in self._wanted
         }
         new = {key: now for key, since in held.items() if key not in self._held and since >= start}
@@ -99,12 +119,20 @@ class NoticeBook:
         if is_quiet:
             return []
         told: dict[str, list[Occasion]] = defaultdict(list)
-        for (worker, occasion, state), seen_at in sorted(self._waiting.items()):
+        for (worker, occasion, what), seen_at in sorted(self._waiting.items()):
             if worker not in self._told and now - seen_at >= _SETTLE_S:
-                del self._waiting[worker, occasion, state]
+                del self._waiting[worker, occasion, what]
                 told[worker].append(occasion)
         self._told |= dict.fromkeys(told, now)
-        return [News(worker, tuple(told[worker.id])) for worker in snapshot.workers if worker.id in told]
+        return [
+            News(
+                worker,
+                tuple(dict.fromkeys(told[worker.id])),
+                tuple(words for _, words in passed(worker, self._thresholds, now)),
+            )
+            for worker in snapshot.workers
+            if worker.id in told
+        ]
 
 
 def is_quiet(hours: str | None, clock: str) -> bool:
@@ -127,13 +155,15 @@ class NewsReport(msgspec.Struct):
     """Its name; unless `text = true`, its pane or the beginning of its id."""
     agent: str
     on: list[Occasion]
-    """Why: `needs-you`, `done`, `mismatch`, `stalled`."""
+    """Why: `needs-you`, `done`, `mismatch`, `stalled`, `limit`, `threshold`."""
     state: str
     since: str | None
     fact: FactReport
     """What it does or needs; unless `text = true` without questions and messages."""
     differs: list[str]
     """What is wrong with its sandbox, in a few words each."""
+    passed: list[str]
+    """The thresholds that it has passed, in words: `context 84 %`."""
     remedy: str | None
     replay: str | None
     """The shell command that plays its session again; null where it has no session file."""
@@ -168,7 +198,8 @@ def notice_report(news: Sequence[News], now: float, scrubber: Scrubber | None) -
     workers = [_news_report(each, scrubber) for each in news]
     titles = [_title(worker) for worker in workers]
     if len(workers) == 1:
-        title, text = titles[0], "; ".join(filter(None, (workers[0].fact.text, *workers[0].differs)))
+        (only,) = workers
+        title, text = titles[0], "; ".join(filter(None, (only.fact.text, *only.differs, *only.passed)))
     else:
         counts = {each: sum(each in worker.on for worker in workers) for each in _WORDS}
         parts = ", ".join(f"{number} {_WORDS[each][number > 1]}" for each, number in counts.items() if number)
@@ -203,6 +234,7 @@ def _news_report(news: News, scrubber: Scrubber | None) -> NewsReport:
         since=iso(worker.assessment.since),
         fact=document(FactReport, worker.fact),
         differs=[cause.words for cause in causes(worker) if not cause.is_known] if worker.mismatch else [],
+        passed=list(news.passed),
         remedy=(remedy.once or remedy.text) if remedy else None,
         replay=f"agentdash replay {shlex.quote(worker.id)}" if is_thread else None,
         host=worker.host,

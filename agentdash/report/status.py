@@ -1,4 +1,4 @@
-"""The fleet in words and documents: `agentdash status`, `status --watch`, `status --follow` and `wait`."""
+"""The fleet in words and documents: `agentdash status`, `status --watch` and `wait`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.states import Group, State
 from agentdash.model.suggestions import suggest
-from agentdash.model.times import ago, iso, time_of_day
+from agentdash.model.times import ago, iso
+from agentdash.model.usage_limits import UsageLimit, usage_limits
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import HostReport, ViaReport, host_report
 
@@ -36,6 +37,24 @@ if TYPE_CHECKING:
 _ALL_FROM_WIDTH: Final = 120
 """Columns from which the table has all its columns: below, state, worker and reason count."""
 _STYLES: Final = {Group.NEEDS_YOU: "bold red", Group.RUNNING: "green", Group.UNCLEAR: "yellow"}
+
+
+class UsageLimitReport(msgspec.Struct):
+    """A usage limit of an account, as one of its sessions stated it last."""
+
+    agent: str
+    home: str
+    """The directory of the CLI that is logged in with the account."""
+    plan: str
+    """Which limit, and of which plan; empty where that is not stated."""
+    minutes: int | None
+    """Its length, 300 for five hours; null where that is not stated."""
+    used: float
+    """Percent; may be more than 100."""
+    resets_at: str | None
+    """When all of it can be used again."""
+    stated_at: str | None
+    """How old this is: since then more may have been used."""
 
 
 class StatusReport(msgspec.Struct):
@@ -50,6 +69,8 @@ class StatusReport(msgspec.Struct):
     """Null if live sources were read."""
     hosts: list[HostReport] = []
     """Other hosts that are watched."""
+    limits: list[UsageLimitReport] = []
+    """The usage limits of the accounts of this machine that are not reset yet, the most used first."""
 
 
 def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
@@ -61,6 +82,20 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
         hosts=[host_report(link) for link in snapshot.hosts],
+        limits=[_limit_report(limit) for limit in usage_limits(snapshot.workers, snapshot.at)],
+    )
+
+
+def _limit_report(limit: UsageLimit) -> UsageLimitReport:
+    window = limit.window
+    return UsageLimitReport(
+        agent=limit.agent,
+        home=limit.home,
+        plan=window.plan,
+        minutes=window.minutes,
+        used=window.used,
+        resets_at=iso(window.resets_at),
+        stated_at=iso(window.at),
     )
 
 
@@ -354,78 +389,3 @@ def _essential_fact(fact: FactReport) -> tuple[str, ...]:
 
 def _without_ticking(text: str) -> str:
     return _TICKING.sub("", text)
-
-
-# ------------------------------------------------------------
-# `agentdash status --follow`: what changes in the fleet as plain sentences, for screen readers and logs
-
-
-_VERBS: Final = {
-    State.RUNNING: "is running",
-    State.WAITING_INPUT: "waits for input",
-    State.WAITING_APPROVAL: "waits for approval",
-    State.BLOCKED_SANDBOX: "is blocked by a sandbox",
-    State.FAILED_PERMISSION: "was refused a permission",
-    State.FAILED_PROVIDER: "failed at the provider",
-    State.COMPLETED: "has completed",
-    State.INTERRUPTED: "was interrupted",
-    State.EXITED: "has exited",
-    State.UNREACHABLE: "is unreachable",
-    State.UNKNOWN: "is in an unknown state",
-}
-
-
-def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
-    """Yield one line for each change that matters to a person; with None as the old snapshot, a summary.
-
-    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are new
-    findings and sources that fail or recover.
-    """
-    at = time_of_day(new.at)
-    if old is None:
-        yield f"{at}  {_summary(new)}"
-        yield from (f"{at}  {_state(worker)}" for worker in new.workers if worker.group is Group.NEEDS_YOU)
-        return
-    before = {worker.id: worker for worker in old.workers}
-    for worker in new.workers:
-        known = before.pop(worker.id, None)
-        if known is not worker:
-            yield from (f"{at}  {line}" for line in _of_worker(known, worker))
-    yield from (f"{at}  {_name(worker)} has gone" for worker in before.values())
-    health = {source.name: source.ok for source in old.sources}
-    for source in new.sources:
-        if health.get(source.name) is not source.ok:
-            yield f"{at}  source {source.name} {'works' if source.ok else 'fails'}: {source.detail}"
-
-
-def _of_worker(known: Worker | None, worker: Worker) -> Iterator[str]:
-    if known is None:
-        yield f"new: {_state(worker)}"
-    elif _standing(known) != _standing(worker):
-        yield _state(worker)
-    found = {(finding.kind, finding.message) for finding in known.sandbox.findings} if known else set()
-    for finding in worker.sandbox.findings:
-        if finding.severity != "info" and (finding.kind, finding.message) not in found:
-            yield f"{_name(worker)}, sandbox: {finding.kind}: {finding.message}"
-
-
-def _standing(worker: Worker) -> tuple[str, ...]:
-    """Return what is news when it differs: the state, and where it needs the user, for what."""
-    return (worker.state, worker.fact.text) if worker.group is Group.NEEDS_YOU else (worker.state,)
-
-
-def _state(worker: Worker) -> str:
-    why = f": {worker.fact.text}" if worker.fact.text else ""
-    stalled = ", stalled" if worker.stalled is not None else ""
-    return f"{_name(worker)} {_VERBS[worker.state]}{stalled}{why}"
-
-
-def _name(worker: Worker) -> str:
-    host = f" on {worker.host}" if worker.host else ""
-    return f"{worker.name} ({worker.agent.name}{host})"
-
-
-def _summary(snapshot: Snapshot) -> str:
-    counts, total = snapshot.counts(), len(snapshot.workers)
-    parts = [f"{counts[group]} {group.replace('-', ' ')}" for group in Group if counts[group]]
-    return f"{total} worker{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"

@@ -35,11 +35,11 @@ class ForeignFileError(OSError):
 
 @contextmanager
 def reading(path: Path, tables: str, max_bytes: int) -> Iterator[sqlite3.Connection | None]:
-    """Open a file for reading, for the block; yield None if it does not exist.
+    """Open a file for reading, for the block; yield None if it does not exist, or has no tables yet.
 
     Args:
         path: the file.
-        tables: the statements that make its tables; some may be missing.
+        tables: the statements that make its tables.
         max_bytes: size above which it is not ours.
 
     Raises:
@@ -50,7 +50,7 @@ def reading(path: Path, tables: str, max_bytes: int) -> Iterator[sqlite3.Connect
         yield None
         return
     with _opened(path, tables, max_bytes, "ro") as database:
-        yield database
+        yield database if database.execute(_SCHEMA).fetchone() else None
 
 
 @contextmanager

@@ -2,10 +2,9 @@
 
 A digest belongs to a view (`check`, `library` ...: what one reader of it needs, encoded by that reader), and
 is valid for one file as it was: path, device, inode, size, times, the rules for commands beside it, and the
-rules of this agentdash. Whatever
-is doubted is as if it were not there: another owner, another version of the rules, a damaged row, a file that
-cannot be read. Then the session file is read again. Nothing here ever fails: `trouble` has the reason why
-digests are not used. Several processes may write at once.
+rules of this agentdash. Whatever is doubted is as if it were not there. Then the session file is read again.
+Nothing here ever fails: `trouble` has the reason why digests are not used. Several processes may write at
+once.
 """
 
 from __future__ import annotations
@@ -17,31 +16,18 @@ import stat
 import struct
 import sys
 import time
-import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from agentdash.model.command_rules import codex_home_of
-from agentdash.model.events import Event
-from agentdash.model.fleet import Fleet, History, StatePeriod, ThreadRestored
-from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Clock, Emit, FleetChannel
-from agentdash.model.thread import Thread
 from agentdash.store.database import COMPANIONS, ForeignFileError, reading, writing
 
 NAME: Final = "digests.sqlite"
 """The file, in the state directory of agentdash."""
-_VERSION: Final = 2
-"""Of the table."""
 _MAX_BYTES: Final = 192 << 20
-"""Of the file: digests of about 100,000 sessions. Of a larger one the older half is dropped."""
-_MAX_FILE_BYTES: Final = 2 * _MAX_BYTES
-"""Size above which the file is not ours."""
+"""Of the file: digests of about 100,000 sessions. A larger one is begun anew."""
 _MAX_BODY_BYTES: Final = 2 << 20
 """Of one digest: a larger one costs more than it saves."""
 _KEPT_S: Final = 90 * 86_400.0
@@ -50,15 +36,12 @@ _SETTLED_NS: Final = 100_000_000
 clock of its file system, with the same size: it gets no digest."""
 _REREAD_S: Final = 2.0
 """Age after which the rules for commands are looked at again."""
-_KEYS_AT_ONCE: Final = 500
-"""Paths in one query; with more of them all rows are read."""
 _IDENTITY: Final = struct.Struct("<8sQQQ8s16s16s")
-_TABLE: Final = f"""
+_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS digest (
-    view TEXT, path BLOB, identity BLOB, body BLOB, checksum INTEGER, written REAL,
-    PRIMARY KEY (view, path));
-PRAGMA user_version = {_VERSION};
+    view TEXT, path BLOB, identity BLOB, body BLOB, written REAL, PRIMARY KEY (view, path));
 """
+_SELECT: Final = "SELECT body FROM digest WHERE view = ? AND path = ? AND identity = ?"
 _RULE_PACKAGES: Final = ("agents", "collect", "engine", "model", "report", "replay")
 """Packages whose sources decide what a digest contains."""
 
@@ -87,16 +70,17 @@ class DigestStore:
 
     def load(self, view: str, states: Mapping[Path, FileState]) -> dict[Path, bytes]:
         """Return the valid digests of files for a view."""
-        wanted = {_key(path): path for path in states}
         found: dict[Path, bytes] = {}
-        for key, identity, body, checksum in self._rows(view, list(wanted)):
-            if not (isinstance(key, bytes) and isinstance(identity, bytes) and isinstance(body, bytes)):
-                continue
-            path = wanted.get(key)
-            if path is None or states[path].identity != identity:
-                continue
-            if _checksum(view, key, identity, body) == checksum:
-                found[path] = body
+        try:
+            with reading(self.path, _TABLE, _MAX_BYTES) as database:
+                if database is None:
+                    return {}
+                for path, state in states.items():
+                    row = database.execute(_SELECT, (view, _key(path), state.identity)).fetchone()
+                    if row is not None and isinstance(row[0], bytes):
+                        found[path] = row[0]
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
         return found
 
     def save(self, view: str, digests: Iterable[tuple[Path, FileState, bytes]]) -> None:
@@ -104,56 +88,23 @@ class DigestStore:
         change within a tick of the clock."""
         now = time.time()
         rows = [
-            (view, key, state.identity, body, _checksum(view, key, state.identity, body), now)
+            (view, _key(path), state.identity, body, now)
             for path, state, body in digests
             if state.settled and len(body) <= _MAX_BODY_BYTES and _is_unchanged(path, state)
-            for key in (_key(path),)
         ]
         if not rows:
             return
         try:
-            self._write(rows, now)
-        except sqlite3.DatabaseError as error:
-            self._give_up(error)
-            if not isinstance(error, sqlite3.OperationalError):  # damaged: the next run begins anew
-                self._remove()
-        except ForeignFileError as error:
-            self._give_up(error)
-            self._remove()
-        except OSError as error:
-            self._give_up(error)
-
-    def _rows(self, view: str, keys: list[bytes]) -> list[tuple[object, ...]]:
-        columns = "SELECT path, identity, body, checksum FROM digest WHERE view = ?"
-        try:
-            with self._reading() as database:
-                if database is None or not keys:
-                    return []
-                if len(keys) > _KEYS_AT_ONCE:
-                    return database.execute(columns, (view,)).fetchall()
-                marks = ",".join("?" * len(keys))
-                return database.execute(f"{columns} AND path IN ({marks})", (view, *keys)).fetchall()
+            with writing(self.path, _TABLE, _MAX_BYTES) as database:
+                database.executescript(_TABLE)
+                with database:
+                    database.executemany("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?, ?)", rows)
+                    database.execute("DELETE FROM digest WHERE written < ?", (now - _KEPT_S,))
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
-            return []
-
-    def _write(self, rows: Sequence[tuple[object, ...]], now: float) -> None:
-        with writing(self.path, _TABLE, _MAX_FILE_BYTES) as database:
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            if version != _VERSION:
-                database.executescript(f"DROP TABLE IF EXISTS digest; {_TABLE}")
-            with database:
-                database.executemany("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?, ?, ?)", rows)
-                database.execute("DELETE FROM digest WHERE written < ?", (now - _KEPT_S,))
-            if self.path.stat().st_size > _MAX_BYTES:
-                _drop_older_half(database)
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Open the file for reading; yield None if it is not of this version."""
-        with reading(self.path, _TABLE, _MAX_FILE_BYTES) as database:
-            is_ours = database and database.execute("PRAGMA user_version").fetchone()[0] == _VERSION
-            yield database if is_ours else None
+            is_damaged = isinstance(error, sqlite3.DatabaseError | ForeignFileError)
+            if is_damaged and not isinstance(error, sqlite3.OperationalError):
+                self._remove()  # the next run begins anew
 
     def _remove(self) -> None:
         try:
@@ -221,7 +172,7 @@ def rules() -> bytes:
     Sources are compared by name, size and time, so that a changed checkout does not use digests of another.
     """
     package = Path(__file__).parents[1]
-    digest = hashlib.blake2b(repr((sys.version_info[:2], _VERSION)).encode(), digest_size=8)
+    digest = hashlib.blake2b(repr(sys.version_info[:2]).encode(), digest_size=8)
     for name in _RULE_PACKAGES:
         for folder, folders, files in os.walk(package / name):
             folders[:] = sorted(each for each in folders if each != "__pycache__")
@@ -233,116 +184,3 @@ def rules() -> bytes:
 
 def _key(path: Path) -> bytes:
     return os.fsencode(os.path.abspath(path))  # noqa: PTH100 - links are not resolved
-
-
-def _checksum(view: str, key: bytes, identity: bytes, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(identity, zlib.crc32(key, zlib.crc32(view.encode()))))
-
-
-def _drop_older_half(database: sqlite3.Connection) -> None:
-    with database:
-        (count,) = database.execute("SELECT count(*) FROM digest").fetchone()
-        middle = "SELECT written FROM digest ORDER BY written LIMIT 1 OFFSET ?"
-        (written,) = database.execute(middle, (count // 2,)).fetchone()
-        database.execute("DELETE FROM digest WHERE written <= ?", (written,))
-    database.execute("VACUUM")
-
-
-_VIEW: Final = "threads"
-"""The view of the digests of threads."""
-_SECRET: Final = b""
-"""The digest of a rollout with secrets: it is read each time, and not searched for secrets again."""
-_RESTING_S: Final = 60.0
-"""Seconds since its last line after which a rollout gets a digest: one that grows would get a new one each
-time."""
-
-
-class _ThreadDigest(msgspec.Struct, array_like=True):
-    """What is kept of a rollout."""
-
-    thread: Thread
-    name: str | None
-    """The name of the thread in the index of names, which stands in no rollout."""
-    periods: tuple[StatePeriod, ...]
-    is_judged: bool
-    """Whether the last period is the state of the thread as it is (`History.thread`)."""
-
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(_ThreadDigest).decode
-
-
-class ThreadDigests:
-    """The digests of one pass over the sources; a source right behind the rollouts, which looks at what these
-    have added to the fleet.
-
-    Args:
-        store: where digests are kept.
-        clock: the time of the events.
-        whole: threads that are read again, since a digest may be of a part of them.
-    """
-
-    name = "digests"
-
-    def __init__(self, store: DigestStore, clock: Clock, whole: Container[str] = ()) -> None:
-        self._whole = whole
-        self._store = store
-        self._clock = clock
-        self._states: dict[Path, FileState] = {}
-        self._unread: dict[Path, tuple[str, str | None]] = {}
-        """Thread and name of the rollouts without a digest."""
-        self._fresh: dict[Path, _ThreadDigest] = {}
-
-    def restore(self, threads: Mapping[Path, str], names: Mapping[str, str]) -> dict[Path, ThreadRestored]:
-        """Return what is known of rollouts that have not changed.
-
-        Args:
-            threads: the rollouts to read, and their threads.
-            names: of threads, in the index of names.
-        """
-        ids = list(threads.values())
-        single = {path: thread for path, thread in threads.items() if ids.count(thread) == 1}
-        self._states = file_states(single)
-        self._unread = {path: (single[path], names.get(single[path])) for path in self._states}
-        found: dict[Path, ThreadRestored] = {}
-        for path, body in self._store.load(_VIEW, self._states).items():
-            digest = _decoded(body) if single[path] not in self._whole else None
-            if digest is not None and (digest.thread.id, digest.name) == self._unread[path]:
-                history = History(digest.periods, digest.thread if digest.is_judged else None)
-                found[path] = ThreadRestored(at=self._clock.now(), thread=digest.thread, history=history)
-            if body == _SECRET or path in found:
-                del self._unread[path]
-        return found
-
-    async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Take the threads that were read, before other sources add to them; emit nothing."""
-        before = self._clock.now() - _RESTING_S
-        for path, (ident, name) in self._unread.items():
-            thread = fleet.threads.get(ident)
-            if thread is None or thread.last_at is None or thread.last_at > before:
-                continue
-            if thread.file is None or thread.file.unreadable is not None:
-                continue
-            history = fleet.histories.get(ident, History())
-            self._fresh[path] = _ThreadDigest(thread, name, history.periods, history.thread is thread)
-        return ()
-
-    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit nothing: the sources of a dashboard read their files, since they read on when these grow."""
-        del emit, channel
-
-    def save(self) -> None:
-        """Keep the threads that were taken; of those with secrets nothing but that they have some."""
-        digests = [
-            (path, self._states[path], _encode(digest) if mask_fields(digest) == digest else _SECRET)
-            for path, digest in self._fresh.items()
-        ]
-        self._fresh = {}
-        self._store.save(_VIEW, digests)
-
-
-def _decoded(body: bytes) -> _ThreadDigest | None:
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, ValueError, TypeError):
-        return None

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
     from agentdash.model.worker import Snapshot
 
-SCHEMA = "agentdash.line/2"
+SCHEMA = "agentdash.line/3"
 SUFFIX = ".line"
-_NAMES = ("written_at", "boot", "home", "plain", "tmux")
-"""Unix seconds; the kernel's id of the boot, or nothing; the Codex home; words, plain and styled for tmux."""
+_NAMES = ("written_at", "home", "plain", "tmux")
+"""Unix seconds; the Codex home; words, plain and styled for tmux."""
 _MAX_BYTES = 1 << 13
 """Size above which a file is malformed: a path and some words."""
 _WRITABLE_BY_OTHERS = 0o022
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 _SHOWN = (
     ("needs-you", "needs you", "need you", "#[fg=red,bold]"),
@@ -80,10 +79,10 @@ def line_path(status_file: Path) -> Path:
     return status_file.with_suffix(SUFFIX)
 
 
-def line_content(snapshot: Snapshot, *, home: str, written_at: float, boot: str) -> bytes:
+def line_content(snapshot: Snapshot, *, home: str, written_at: float) -> bytes:
     """Return the content of a line file."""
     texts = (line_text(snapshot, written_at), line_text(snapshot, written_at, tmux=True))
-    values = (repr(written_at), boot, home, *texts)
+    values = (repr(written_at), home, *texts)
     lines = [f"{name} {value}" for name, value in zip(_NAMES, values, strict=True)]
     return "\n".join((SCHEMA, *lines, "")).encode("utf-8", "replace")
 
@@ -99,14 +98,6 @@ def read_line_files() -> list[dict[str, str]]:
         return []
     found = (_read(f"{folder}/{name}") for name in names)
     return [values for values in found if values is not None]
-
-
-def boot_id() -> str:
-    """Return the kernel's id of the boot; empty where it has none."""
-    try:
-        return read_small(_BOOT_ID).decode("ascii").strip()
-    except (OSError, ValueError):
-        return ""
 
 
 def read_small(path: str, *, follow: bool = False) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from agentdash.model.events import Event, ObservationsRecalled, PanesRecalled, S
 from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory, argument_digests, digest
 from agentdash.model.observation import Escape
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import Pane
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.secrets import mask_fields
@@ -35,58 +35,31 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.database import ForeignFileError, reading, writing
 from agentdash.store.status_file import Engine
 
-NAME: Final = "memory.sqlite"
+NAME: Final = "memory-2.sqlite"
 """The file, in agentdash's state directory."""
 SOURCE: Final = "memory"
 """The name under which a failure is reported among the sources of a snapshot."""
-_VERSION: Final = 1
-"""Of the tables. A file of another version is left alone and reported."""
 _KEPT_S: Final = 30 * 86_400.0
-_MAX_ROWS: Final = 20_000
-"""Of observations, and of escapes; about 10 MB."""
+_MAX_ROWS: Final = 40_000
+"""Of facts about threads; about 20 MB."""
 _MAX_PANES: Final = 500
 """Rows of panes: all of them are read at each start, in 2 ms."""
 _MAX_BYTES: Final = 64 << 20
 """A larger file was not written by this module."""
-_SEEN_INTERVAL_S: Final = 30.0
-"""Between two writes of a worker when nothing but the time of the last look differs."""
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS observation (
-    home TEXT, thread TEXT, fact BLOB, first REAL, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tmux_escape (
-    home TEXT, thread TEXT, fact BLOB, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS request (
-    home TEXT, thread TEXT, since REAL, fact BLOB, last REAL, PRIMARY KEY (home, thread, since)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pane (
-    server TEXT, pane TEXT, server_pid INTEGER, worker TEXT, fact BLOB, last REAL,
-    PRIMARY KEY (server, pane, server_pid, worker)) WITHOUT ROWID;
+_REWRITTEN_AFTER_S: Final = {"observation": 0.0, "escape": 0.0, "request": 86_400.0, "pane": 30.0}
+"""By kind: how much later a fact has to be seen again to be written again."""
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS fact (
+    home TEXT, owner TEXT, kind TEXT, key BLOB, fact BLOB, first REAL, last REAL,
+    PRIMARY KEY (home, owner, kind, key)) WITHOUT ROWID;
 """
-_INSERTS: Final = {
-    "observation": "INSERT INTO observation VALUES (:home, :thread, :fact, :first, :last)"
-    " ON CONFLICT DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)",
-    "tmux_escape": "INSERT INTO tmux_escape VALUES (:home, :thread, :fact, :last)"
-    " ON CONFLICT DO UPDATE SET last = excluded.last",
-    "request": "INSERT INTO request VALUES (:home, :thread, :first, :fact, :last)"
-    " ON CONFLICT DO UPDATE SET fact = excluded.fact",
-}
-"""By table: how a fact about a thread is added."""
-_INSERT_PANE: Final = (
-    "INSERT INTO pane VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-    " fact = excluded.fact, last = excluded.last WHERE excluded.last >= last"
+"""Facts about threads by home and thread; those about panes have neither."""
+_INSERT: Final = (
+    "INSERT INTO fact VALUES (:home, :owner, :kind, :key, :fact, :first, :last) ON CONFLICT DO UPDATE SET"
+    " fact = CASE WHEN excluded.last >= last THEN excluded.fact ELSE fact END,"
+    " first = min(first, excluded.first), last = max(last, excluded.last)"
 )
-_SELECTS: Final = {
-    "observation": "SELECT fact, first, last FROM observation WHERE home = ? AND thread = ? ORDER BY first",
-    "tmux_escape": "SELECT fact, last, last FROM tmux_escape WHERE home = ? AND thread = ? ORDER BY last",
-    "request": "SELECT fact, since, last FROM request WHERE home = ? AND thread = ? ORDER BY since",
-}
-_SELECT_THREADS: Final = (
-    "SELECT thread FROM observation WHERE home = :home"
-    " UNION SELECT thread FROM tmux_escape WHERE home = :home"
-    " UNION SELECT thread FROM request WHERE home = :home"
-)
-_HAS_REQUESTS: Final = "SELECT 1 FROM sqlite_master WHERE name = 'request'"
-"""agentdash 0.1.0 made no such table."""
+_SELECT: Final = "SELECT home, owner, kind, key, fact, first, last FROM fact WHERE home = ? AND owner = ?"
 _T = TypeVar("_T")
 
 
@@ -95,18 +68,16 @@ class MemoryFileError(Exception):
 
 
 class _Fact(NamedTuple):
-    """A row about a thread."""
+    """A row."""
 
-    table: str
-    thread: str
+    home: str
+    owner: str
+    kind: str
+    key: bytes
+    """What is the same for equal facts."""
     fact: bytes
     first: float
     last: float
-
-    @property
-    def key(self) -> tuple[str, str, bytes]:
-        """Return what is the same for equal facts."""
-        return self.table, self.thread, self.fact
 
 
 class Memory:
@@ -121,9 +92,7 @@ class Memory:
         self.path = folder / NAME
         self._home = str(home)
         self._known: dict[tuple[str, str, bytes], _Fact] = {}
-        """The facts about threads that this object has read or written."""
-        self._panes: dict[tuple[PaneKey, str], PastWorker] = {}
-        """The same of panes."""
+        """The rows that this object has read or written, by owner, kind and key."""
 
     def changed_at(self) -> int | None:
         """Return when the file was changed last (ns), or None if it cannot be told."""
@@ -141,28 +110,14 @@ class Memory:
         with self._reading() as database:
             if database is None:
                 return []
-            # few of those that there are
-            remembered = {thread for (thread,) in database.execute(_SELECT_THREADS, {"home": self._home})}
-            found = [self._thread(database, thread) for thread in wanted if thread in remembered]
-            return [memory for memory in found if memory != ThreadMemory(memory.thread)]
-
-    def _thread(self, database: sqlite3.Connection, thread: str) -> ThreadMemory:
-        observations = [
-            replace(known, observation=replace(known.observation, first=row.first, last=row.last))
-            for known, row in self._facts(database, "observation", thread, RememberedObservation)
-        ]
-        escapes = [escape for escape, _ in self._facts(database, "tmux_escape", thread, Escape)]
-        requests = [request for request, _ in self._facts(database, "request", thread, Requested)]
-        return ThreadMemory(thread, tuple(observations), tuple(escapes), tuple(requests))
-
-    def _facts(
-        self, database: sqlite3.Connection, table: str, thread: str, kind: type[_T]
-    ) -> Iterator[tuple[_T, _Fact]]:
-        for fact, first, last in database.execute(_SELECTS[table], (self._home, thread)):
-            if (decoded := _decoded(fact, kind)) is not None:
-                row = _Fact(table, thread, fact, first, last)
-                self._known[row.key] = row
-                yield decoded, row
+            owners = database.execute("SELECT DISTINCT owner FROM fact WHERE home = ?", (self._home,))
+            remembered = {owner for (owner,) in owners}  # few of those that are wanted
+            rows = {
+                thread: self._rows(database, f"{_SELECT} ORDER BY first", self._home, thread)
+                for thread in wanted
+                if thread in remembered
+            }
+        return [memory for thread in rows if (memory := _memory(thread, rows[thread])) is not None]
 
     def past_workers(self, limit: int = _MAX_PANES) -> list[PastWorker]:
         """Return the newest workers of panes, the newest last.
@@ -173,10 +128,14 @@ class Memory:
         with self._reading() as database:
             if database is None:
                 return []
-            rows = database.execute("SELECT fact FROM pane ORDER BY last DESC LIMIT ?", (limit,)).fetchall()
-            found = [past for (fact,) in reversed(rows) if (past := _decoded(fact, PastWorker)) is not None]
-        self._panes |= {(past.pane, past.worker): past for past in found}
-        return found
+            rows = self._rows(database, f"{_SELECT} ORDER BY last DESC LIMIT {limit}", "", "")
+        found = [(row, _decoded(row.fact, PastWorker)) for row in reversed(rows)]
+        return [replace(past, seen=row.last) for row, past in found if past is not None]
+
+    def _rows(self, database: sqlite3.Connection, select: str, *values: str) -> list[_Fact]:
+        rows = [_Fact(*row) for row in database.execute(select, values)]
+        self._known |= {(row.owner, row.kind, row.key): row for row in rows}
+        return rows
 
     def save(self, threads: Iterable[ThreadMemory], past: Iterable[PastWorker], now: float) -> None:
         """Add what is new since this object has read or written it; nothing where files cannot be written.
@@ -184,47 +143,29 @@ class Memory:
         Raises:
             MemoryFileError: the file cannot be used.
         """
-        facts = [fact for memory in threads for fact in _facts_of(memory, now) if self._is_news(fact)]
-        panes = [each for each in past if self._is_new(each)]
-        if not (facts or panes) or not _is_writable(self.path.parent):
+        facts = [fact for memory in threads for fact in _facts_of(memory, self._home, now)]
+        news = [fact for fact in (*facts, *map(_pane_fact, past)) if self._is_news(fact)]
+        if not news or not _is_writable(self.path.parent):
             return
-        with self._writing() as database:
-            for fact in facts:
-                database.execute(_INSERTS[fact.table], {"home": self._home, **fact._asdict()})
-            database.executemany(_INSERT_PANE, [_pane_row(each) for each in panes])
-            _prune(database, now)
-        self._known |= {fact.key: fact for fact in facts}
-        self._panes |= {(each.pane, each.worker): each for each in panes}
+        with self._errors(), writing(self.path, _TABLE, _MAX_BYTES) as database:
+            database.executescript(_TABLE)
+            with database:
+                database.executemany(_INSERT, [fact._asdict() for fact in news])
+                database.execute("DELETE FROM fact WHERE last < ?", (now - _KEPT_S,))
+                _prune(database, "home = ''", _MAX_PANES)
+                _prune(database, "home != ''", _MAX_ROWS)
+        self._known |= {(fact.owner, fact.kind, fact.key): fact for fact in news}
 
     def _is_news(self, fact: _Fact) -> bool:
-        known = self._known.get(fact.key)
-        if known is None or fact.table != "observation":
-            return known is None
-        return fact.first < known.first or fact.last > known.last
-
-    def _is_new(self, past: PastWorker) -> bool:
-        known = self._panes.get((past.pane, past.worker))
-        if known is None:
+        known = self._known.get((fact.owner, fact.kind, fact.key))
+        if known is None or fact.fact != known.fact or fact.first < known.first:
             return True
-        return replace(known, seen=past.seen) != past or past.seen - known.seen >= _SEEN_INTERVAL_S
+        return fact.last > known.last + _REWRITTEN_AFTER_S[fact.kind]
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        with self._errors(), reading(self.path, _TABLES, _MAX_BYTES) as database:
-            if database is not None:
-                _check_version(database, self.path)
-            has_all = database is not None and database.execute(_HAS_REQUESTS).fetchone() is not None
-            yield database if has_all else None
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._errors(), writing(self.path, _TABLES, _MAX_BYTES) as database:
-            if database.execute("PRAGMA user_version").fetchone()[0] == 0:
-                database.execute(f"PRAGMA user_version = {_VERSION}")
-            _check_version(database, self.path)
-            database.executescript(_TABLES)
-            with database:
-                yield database
+        with self._errors(), reading(self.path, _TABLE, _MAX_BYTES) as database:
+            yield database
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -236,21 +177,44 @@ class Memory:
             raise MemoryFileError(f"{self.path} cannot be used: {error}") from error
 
 
-def _facts_of(memory: ThreadMemory, now: float) -> Iterator[_Fact]:
+def _facts_of(memory: ThreadMemory, home: str, now: float) -> Iterator[_Fact]:
+    def fact(kind: str, value: object, first: float, last: float, key: bytes | None = None) -> _Fact:
+        encoded = msgspec.json.encode(mask_fields(value))
+        return _Fact(home, memory.thread, kind, encoded if key is None else key, encoded, first, last)
+
     for each in memory.observations:
         seen = each.observation
-        yield _Fact("observation", memory.thread, _essence(each), seen.first, seen.last)
+        # without what differs between equal ones
+        essence = replace(seen, policy=-1, first=0.0, last=0.0, count=1, calls=(), pids=())
+        yield fact("observation", replace(each, observation=essence), seen.first, seen.last)
     for escape in memory.escapes:
-        fact = msgspec.json.encode(mask_fields(escape))
-        yield _Fact("tmux_escape", memory.thread, fact, escape.at, escape.at)
+        yield fact("escape", escape, escape.at, escape.at)
     for request in memory.requests:
-        fact = msgspec.json.encode(mask_fields(request))
-        yield _Fact("request", memory.thread, fact, request.since or 0.0, now)
+        since = request.since or 0.0
+        yield fact("request", request, since, now, key=b"%f" % since)
 
 
-def _pane_row(past: PastWorker) -> tuple[str, str, int, str, bytes, float]:
-    key, fact = past.pane, msgspec.json.encode(mask_fields(past))
-    return key.server, key.id, past.server_pid or 0, past.worker, fact, past.seen
+def _pane_fact(past: PastWorker) -> _Fact:
+    fact = msgspec.json.encode(mask_fields(replace(past, seen=0.0)))
+    key = f"{past.pane.server} {past.pane.id} {past.server_pid} {past.worker}"
+    return _Fact("", "", "pane", key.encode(), fact, past.seen, past.seen)
+
+
+def _memory(thread: str, rows: Sequence[_Fact]) -> ThreadMemory | None:
+    """Return what rows have of a thread, or None if another version, or another program, wrote them."""
+    observations, escapes, requests = [], [], []
+    for row in rows:
+        match row.kind:
+            case "observation" if (known := _decoded(row.fact, RememberedObservation)) is not None:
+                seen = replace(known.observation, first=row.first, last=row.last)
+                observations.append(replace(known, observation=seen))
+            case "escape" if (escape := _decoded(row.fact, Escape)) is not None:
+                escapes.append(escape)
+            case "request" if (request := _decoded(row.fact, Requested)) is not None:
+                requests.append(request)
+    if not (observations or escapes or requests):
+        return None
+    return ThreadMemory(thread, tuple(observations), tuple(escapes), tuple(requests))
 
 
 def _is_writable(folder: Path) -> bool:
@@ -259,27 +223,13 @@ def _is_writable(folder: Path) -> bool:
     return os.access(existing, os.W_OK)
 
 
-def _check_version(database: sqlite3.Connection, path: Path) -> None:
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version != _VERSION:
-        raise MemoryFileError(f"{path} has version {version}, this agentdash reads version {_VERSION}")
-
-
-def _prune(database: sqlite3.Connection, now: float) -> None:
-    limits = {"observation": _MAX_ROWS, "tmux_escape": _MAX_ROWS, "request": _MAX_ROWS, "pane": _MAX_PANES}
-    for table, limit in limits.items():
-        database.execute(f"DELETE FROM {table} WHERE last < ?", (now - _KEPT_S,))  # noqa: S608 - names above
-        count = database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
-        if count > limit:
-            oldest = f"SELECT last FROM {table} ORDER BY last LIMIT 1 OFFSET ?"  # noqa: S608
-            (kept,) = database.execute(oldest, (count - limit,)).fetchone()
-            database.execute(f"DELETE FROM {table} WHERE last < ?", (kept,))  # noqa: S608
-
-
-def _essence(known: RememberedObservation) -> bytes:
-    """Return the observation without what differs between equal ones: that is the row's key."""
-    essence = replace(known.observation, policy=-1, first=0.0, last=0.0, count=1, calls=(), pids=())
-    return msgspec.json.encode(mask_fields(replace(known, observation=essence)))
+def _prune(database: sqlite3.Connection, where: str, limit: int) -> None:
+    """Drop the oldest rows beyond a number."""
+    # the texts are those of this module
+    oldest = f"SELECT last FROM fact WHERE {where} ORDER BY last DESC LIMIT 1 OFFSET ?"  # noqa: S608
+    found = database.execute(oldest, (limit,)).fetchone()
+    if found is not None:
+        database.execute(f"DELETE FROM fact WHERE {where} AND last <= ?", found)  # noqa: S608
 
 
 def _decoded(fact: bytes, kind: type[_T]) -> _T | None:
@@ -307,8 +257,8 @@ class MemoryKeeper:
     def __init__(self, memory: Memory, clock: Clock) -> None:
         self._memory = memory
         self._clock = clock
-        self._threads: Mapping[str, Thread] = {}
-        """Of the newest fleet that was looked through."""
+        self._saved: dict[str, tuple[Thread, tuple[Requested, ...]]] = {}
+        """Threads and their requests, as saved last."""
         self._fleet: Fleet | None = None
         self._snapshot: Snapshot | None = None
         self._failure: str | None = None
@@ -347,7 +297,7 @@ class MemoryKeeper:
             if worker.pane is not None and worker.host is None and worker.state is not State.UNREACHABLE
         )
         workers = (*fleet.past_workers.values(), *present)
-        self._memory.save(list(self._changed_threads(fleet)), workers, self._clock.now())
+        self._memory.save(self._changed_threads(fleet), workers, self._clock.now())
         self._fleet = fleet
         self._snapshot = snapshot
 
@@ -357,14 +307,12 @@ class MemoryKeeper:
         )
 
     def _changed_threads(self, fleet: Fleet) -> Iterator[ThreadMemory]:
-        requests = self._fleet.requests if self._fleet else {}
-        if fleet.threads is not self._threads or fleet.requests is not requests:
-            for thread in fleet.threads.values():
-                asked = fleet.requests.get(thread.id, ())
-                is_unchanged = self._threads.get(thread.id) is thread and requests.get(thread.id, ()) is asked
-                if not is_unchanged and (thread.observations or thread.escapes or asked):
-                    yield replace(memory_of(thread), requests=asked)
-        self._threads = fleet.threads
+        for thread in fleet.threads.values():
+            now = (thread, fleet.requests.get(thread.id, ()))
+            before = self._saved.get(thread.id)
+            if before is None or before[0] is not now[0] or before[1] is not now[1]:
+                self._saved[thread.id] = now
+                yield replace(memory_of(thread), requests=now[1])
 
 
 def _present(worker: Worker, pane: Pane, fleet: Fleet, at: float) -> PastWorker:

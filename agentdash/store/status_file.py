@@ -2,27 +2,28 @@
 
 One file for each Codex home, `status-<hash of its path>.json` in agentdash's state directory: a snapshot
 without screens and timelines, its writer, and the time. It is replaced whole when the fleet has changed, at
-most once a second, and from time to time when it has not, so that its age has a meaning. A file that others
-may have written, with a time in the future, or of another boot is not believed, and replaced by a writer.
+most once a second, and from time to time when it has not, so that its age has a meaning. Its writer holds a
+lock beside it. A file that others may have written, or with a time in the future, is not believed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash import __version__, procfs
+from agentdash import __version__
 from agentdash.config import state_folder
-from agentdash.files import read_bytes, untrusted, write_private
+from agentdash.files import ensure_private_directory, read_bytes, untrusted, write_private
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import Fleet
@@ -30,10 +31,9 @@ from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.secrets import mask_fields
 from agentdash.model.source import Clock, Emit
 from agentdash.model.states import State
-from agentdash.model.thread import Call
 from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
-from agentdash.store.line_file import boot_id, line_content, line_path
+from agentdash.store.line_file import line_content, line_path
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
@@ -95,12 +95,6 @@ class Published(msgspec.Struct, frozen=True):
     written_at: float
     """Unix seconds."""
     snapshot: Snapshot
-    boot: str = ""
-    """The kernel's id of the boot; empty where it has none, and in files of 0.1.0."""
-    pid_namespace: int = 0
-    """Inode of the pid namespace in which `pid` is valid; 0: not known."""
-    pid_start: str = ""
-    """Start of the process in clock ticks since the boot, since pids are reused; empty: not known."""
 
     def age(self, now: float) -> float:
         """Return the seconds since it was written."""
@@ -153,8 +147,6 @@ def outdated(published: Published, now: float) -> str | None:
     """Return why the file does not show the present, and the remedy, or None if it does."""
     if possible_time(published.written_at) is None or published.written_at > now + _MAX_CLOCK_SKEW_S:
         return f"the status file was written in the future, or the clock was set back: {START}"
-    if published.boot and (boot := boot_id()) and published.boot != boot:
-        return f"the status file was written before the machine was restarted: {START}"
     if published.age(now) <= TOO_OLD:
         return None
     return f"the status file was written {ago(now, published.written_at)} ago: {START}"
@@ -186,6 +178,8 @@ class Publisher:
         self._written: dict[str, tuple[Worker, Worker]] = {}
         """Workers of that snapshot by their ids, and as they were written."""
         self._written_at = 0.0
+        self._lock: int | None = None
+        """Descriptor of the lock, while this process is the writer."""
         self._identity: tuple[int, int] | None = None
         """Of the file as written by this process."""
         self._health: tuple[bool, str] = (True, "written")
@@ -215,86 +209,88 @@ class Publisher:
             OSError: it cannot be written.
         """
         now = self._clock.now()
+        written = {worker.id: (worker, self._as_written(worker)) for worker in snapshot.workers}
+        self._written = written
+        masked: Snapshot = mask_fields(replace(snapshot, workers=()))
         published = Published(
             schema="agentdash.published/1",
             version=__version__,
             pid=os.getpid(),
             home=self._home,
             written_at=now,
-            snapshot=snapshot,
-            boot=boot_id(),
-            pid_namespace=_pid_namespace(),
-            pid_start=process_start(os.getpid()),
+            snapshot=replace(masked, workers=tuple(each for _, each in written.values())),
         )
-        written = write_private(self.path, msgspec.json.encode(self._masked(published)))
-        self._identity = _identity(written)
+        self._identity = _identity(write_private(self.path, msgspec.json.encode(published)))
         home = clean_line(str(self._home_path))
-        line = line_content(snapshot, home=home, written_at=now, boot=published.boot)
+        line = line_content(snapshot, home=home, written_at=now)
         write_private(line_path(self.path), line)
         self._last_snapshot = snapshot
         self._written_at = now
 
+    def _as_written(self, worker: Worker) -> Worker:
+        """Return a worker without secrets, and without what is long and not shown by `status`."""
+        before = self._written.get(worker.id)
+        if before is not None and before[0] is worker:
+            return before[1]
+        pane = replace(worker.pane, screen=()) if worker.pane else None
+        calls = tuple(replace(call, tail=call.tail[-_MAX_TAIL_CHARS:]) for call in worker.calls[:_MAX_CALLS])
+        masked: Worker = mask_fields(replace(worker, pane=pane, calls=calls, moments=()))
+        return masked
+
     def keeper(self) -> int | None:
-        """Return the pid of another agentdash that writes the file, or None if none does, or if that
-        cannot be verified."""
-        return self._other()[0]
+        """Return the pid of another agentdash that writes the file, or None: this one does, from now on.
+
+        Raises:
+            OSError: there can be no lock.
+        """
+        while self._lock is None:
+            ensure_private_directory(self.path.parent)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            lock = os.open(self._lock_path, flags, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pid = os.pread(lock, 20, 0)
+                os.close(lock)
+                return int(pid) if pid.isdigit() else 0
+            if os.fstat(lock).st_nlink:  # else its writer has removed it in between
+                os.ftruncate(lock, 0)
+                os.pwrite(lock, b"%d" % os.getpid(), 0)
+                self._lock = lock
+            else:
+                os.close(lock)
+        return None
 
     def withdraw(self) -> None:
-        """Remove the file if this process wrote it."""
+        """Remove the files that this process wrote, and let another one write them."""
+        lock, self._lock = self._lock, None
         with suppress(OSError):
-            if self._identity is not None and _identity(self.path.lstat()) == self._identity:
+            if self._is_own():
                 self.path.unlink()
                 line_path(self.path).unlink()
+        if lock is not None:
+            with suppress(OSError):
+                self._lock_path.unlink()
+            os.close(lock)
 
-    def _other(self) -> tuple[int | None, str | None]:
-        """Return the pid of another agentdash that writes the file, and why a file of others is not
-        believed."""
-        try:
-            if _identity(self.path.lstat()) == self._identity:
-                return None, None
-            published = read_published(self.path)
-        except FileNotFoundError:
-            return None, None
-        except (OSError, UnpublishedError) as error:
-            return None, clean_line(str(error)).partition(": start")[0]
-        if (problem := outdated(published, self._clock.now())) is not None:
-            return None, problem.partition(": start")[0]
-        if published.pid == os.getpid():
-            return None, None
-        if published.pid_namespace not in (0, _pid_namespace()):
-            return None, f"it was written by pid {published.pid} of another pid namespace"
-        if published.pid_start not in ("", process_start(published.pid)) or not _exists(published.pid):
-            return None, f"its writer, pid {published.pid}, has ended"
-        return published.pid, None
+    @property
+    def _lock_path(self) -> Path:
+        return self.path.with_suffix(".lock")
 
     def _publish(self, snapshot: Snapshot, emit: Emit) -> None:
-        now = self._clock.now()
-        keeper, distrusted = self._other()
-        if keeper is not None:
-            self._emit_health(emit, ok=True, detail=f"pid {keeper} writes it")
-            return
-        is_lost = self._identity is not None and not self._is_own()
-        is_due = snapshot is not self._last_snapshot or now - self._written_at >= HEARTBEAT
-        if not (is_due or is_lost or distrusted):
-            return
         try:
-            self.write(snapshot)
+            keeper = self.keeper()
+            if keeper is not None:
+                self._emit_health(emit, ok=True, detail=f"pid {keeper} writes it")
+                return
+            is_due = self._clock.now() - self._written_at >= HEARTBEAT
+            if is_due or snapshot is not self._last_snapshot or not self._is_own():
+                self.write(snapshot)
         except OSError as error:
             detail = f"{self.path} cannot be written: {error.strerror or error}"
             self._emit_health(emit, ok=False, detail=clean_line(detail))
-            return
-        if distrusted is not None:
-            self._emit_health(emit, ok=True, detail=f"replaced: {distrusted}")
-        elif not self._health[0] or self._health[1].startswith("pid "):
+        else:
             self._emit_health(emit, ok=True, detail="written")
-
-    def _masked(self, published: Published) -> Published:
-        """Return the content without secrets, and without what is long."""
-        workers = published.snapshot.workers
-        written = [_written(worker, *self._written.get(worker.id, (None, None))) for worker in workers]
-        self._written = {worker.id: (worker, out) for worker, out in zip(workers, written, strict=True)}
-        masked: Published = mask_fields(replace(published, snapshot=replace(published.snapshot, workers=())))
-        return replace(masked, snapshot=replace(masked.snapshot, workers=tuple(written)))
 
     def _is_own(self) -> bool:
         try:
@@ -308,57 +304,5 @@ class Publisher:
             emit([SourceSeen(at=self._clock.now(), name="status file", ok=ok, detail=detail)])
 
 
-def _brief_calls(calls: Sequence[Call]) -> tuple[Call, ...]:
-    return tuple(replace(call, tail=call.tail[-_MAX_TAIL_CHARS:]) for call in calls[:_MAX_CALLS])
-
-
-_SHORTENED: Final[dict[str, Callable[[Any], Any]]] = {
-    "pane": lambda pane: replace(pane, screen=()) if pane else None,
-    "calls": _brief_calls,
-    "moments": lambda _: (),
-}
-"""Fields of a worker that are long and not shown by `status`, and what is written of them."""
-
-
-def _written(worker: Worker, before: Worker | None, written: Worker | None) -> Worker:
-    """Return a worker as it is written: shortened, and with secrets masked. What is as before is not
-    searched again."""
-    fields: dict[str, Any] = {}
-    for name in worker.__struct_fields__:
-        value = getattr(worker, name)
-        if before is not None and (value is (old := getattr(before, name)) or value == old):
-            fields[name] = getattr(written, name)
-        else:
-            fields[name] = mask_fields(_SHORTENED[name](value) if name in _SHORTENED else value)
-    return Worker(**fields)
-
-
-def process_start(pid: int) -> str:
-    """Return when a process started, in clock ticks since the boot; empty where that is not known."""
-    try:
-        return procfs.stat(pid).started
-    except OSError:
-        return ""
-
-
-def _pid_namespace() -> int:
-    try:
-        return Path("/proc/self/ns/pid").stat().st_ino
-    except OSError:
-        return 0
-
-
 def _identity(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_ino, stat.st_mtime_ns
-
-
-def _exists(pid: int) -> bool:
-    if pid <= 0:  # these address groups of processes
-        return False
-    try:
-        os.kill(pid, 0)  # signal 0 only checks
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True

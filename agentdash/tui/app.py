@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, cast
@@ -10,6 +12,7 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.command import CommandPalette, Hit, Hits, Provider
 from textual.content import Content
+from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -19,16 +22,20 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.states import Group
-from agentdash.model.worker import Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
-from agentdash.tui.fleet.filter import Filter, matches
+from agentdash.tui.base_app import BaseApp
+from agentdash.tui.fleet.filter import Filter
+from agentdash.tui.fleet.header import title
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
 from agentdash.tui.primitives.choices import Choices
+from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.snapshot_app import SnapshotApp
-from agentdash.tui.theme import state_name
+from agentdash.tui.theme import Look, state_name
+from agentdash.tui.view import View, WorkerPointed, find_worker
+from agentdash.tui.worker.file_reading import FileReading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
 
@@ -41,7 +48,7 @@ class WorkerProvider(Provider):
 
     async def search(self, query: str) -> Hits:
         """Yield the workers with a matching name or id."""
-        app: SnapshotApp = self.app  # type: ignore[assignment]
+        app: AgentDash = self.app  # type: ignore[assignment]
         matcher = self.matcher(query)
         for worker in app.snapshot.workers if app.snapshot else ():
             if (score := max(matcher.match(worker.name), matcher.match(worker.id) / 2)) > 0:
@@ -63,9 +70,17 @@ class WorkerProvider(Provider):
 __all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()
+_HOLD_S: Final = 5.0
+"""After a key, for which rows keep their places: to read a row, and decide."""
+_AWAY_AFTER_S: Final = 300.0
+"""Without a key, after which the user counts as having been away."""
+_CLOCK_INTERVAL_S: Final = 1.0
+"""Young ages are shown in seconds."""
+_REST_S: Final = 0.1
+"""After the cursor has moved, until what shows the selected worker follows: to draw it is most of a key."""
 
 
-class AgentDash(SnapshotApp):
+class AgentDash(BaseApp[None]):
     """The dashboard.
 
     Args:
@@ -91,10 +106,166 @@ class AgentDash(SnapshotApp):
         go_to_pane: GoToPane | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
-        super().__init__(feed, clock, options, attention)
+        super().__init__(options)
+        self.root = FleetScreen(self.glyphs, options.filters)
+        self.snapshot: Snapshot | None = None
+        self.selected_id: str | None = None
+        """Id of the selected worker."""
+        self._feed = feed
+        self._clock = clock
+        self._by_id: dict[str, Worker] = {}
+        self._wanted = options.select
+        self._feed_error: str | None = None
+        self.attention = attention
+        self.last_key_at: float | None = None
+        """When the user last pressed a key (unix seconds)."""
+        self._is_touched = options.select is not None
+        """Whether the user has chosen a worker; until then the most urgent one is selected."""
+        self._touched_at = -_HOLD_S
+        self._moved_at = 0.0
+        """When the cursor was moved last (monotonic)."""
+        self._conversation = FileReading(options.open_conversation)
         self._go_to_pane = go_to_pane
         self._copied = ("", 0)
         """The worker whose remedies were copied last, and how many of them."""
+
+    @property
+    def worker(self) -> Worker | None:
+        """The selected worker."""
+        return self._by_id.get(self.selected_id or "")
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the cursor rests, so that the selected worker is shown in detail."""
+        return time.monotonic() - self._moved_at >= _REST_S
+
+    def get_default_screen(self) -> FleetScreen:
+        """Return the fleet screen."""
+        return self.root
+
+    def on_ready(self) -> None:
+        """Start to follow the feed, and to redraw what changes with the time alone."""
+        self.draw()
+        self.run_worker(self._follow(), name="feed")
+        self.set_interval(_CLOCK_INTERVAL_S, self.draw)
+
+    async def _follow(self) -> None:
+        try:
+            async for snapshot in self._feed.snapshots():
+                self.take(snapshot)
+            self._feed_error = "The feed has ended: what is shown here will not change any more."
+        except Exception as error:  # of any type: the screen must show that it is out of date
+            self._feed_error = clean_line(
+                f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}"
+            )
+        self.draw()
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Draw a snapshot, unless it equals the last one."""
+        if not snapshot.differs_from(self.snapshot):
+            return
+        self.snapshot = snapshot
+        self.show_title(title(snapshot))
+        self._by_id = {worker.id: worker for worker in snapshot.workers}
+        if self._wanted and (found := find_worker(snapshot, self._wanted)) is not None:
+            self.selected_id = found.id
+            self._wanted = None
+        self.draw()
+
+    @on(Lines.Resized)
+    @on(FleetScreen.FilterChanged)
+    def draw(self) -> None:
+        """Draw the screen. Lines that have not changed are not painted again."""
+        if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
+            return
+        if self.snapshot is not None:
+            self.root.order(self.snapshot, is_held=self._is_held)
+            if not self.root.is_zoomed:  # the only one shown is not exchanged for another
+                if not self._is_touched and not self._wanted and self.root.rows:
+                    self.selected_id = self.root.rows[0].id
+                self.selected_id = self.root.selectable(self.selected_id)
+        view = View(
+            Look(self._clock.now(), self.glyphs, self.options.thresholds),
+            snapshot=self.snapshot,
+            by_id=self._by_id,
+            selected_id=self.selected_id,
+            is_at_rest=self.is_at_rest,
+            banner=self.options.banner,
+            caption=self.caption(),
+            feed_error=self._problem(),
+            conversation=self._conversation.found(self.worker),
+        )
+        if self.root.is_mounted:
+            self.root.draw(view)
+        if view.is_at_rest:
+            self._read_session()
+
+    def caption(self) -> str:
+        """Return a sentence for the line below the header: none; a hook for subclasses."""
+        return ""
+
+    def read_until(self) -> float:
+        """Return the time up to which a session is shown (unix seconds); infinite: to its end."""
+        return math.inf
+
+    def _read_session(self) -> None:
+        """Read the file of the selected worker, if the open tab shows more than the snapshot has."""
+        panel = self.root.panel
+        if self.worker is None or not (panel.display and panel.reads_session):
+            return
+        if job := self._conversation.job(self.worker, self.read_until()):
+            self.run_worker(partial(self._run, job), thread=True, name="session", exit_on_error=False)
+
+    def _run(self, job: Callable[[], None]) -> None:
+        """Read a session. Runs in a thread."""
+        job()
+        self.call_later(self.draw)
+
+    # ---------------------------------------------------------------- the user looks
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether rows keep their places now."""
+        return time.monotonic() - self._touched_at < _HOLD_S
+
+    def let_move(self) -> None:
+        """Let rows move at once, until the next key: the user has acted on one."""
+        self._touched_at = -_HOLD_S
+
+    async def on_event(self, event: Event) -> None:
+        """Note that the user is here: from then on rows keep their places for a while."""
+        if isinstance(event, Key | MouseDown | MouseScrollDown | MouseScrollUp):
+            self._touch(is_choice=not isinstance(event, MouseScrollDown | MouseScrollUp))
+        await super().on_event(event)
+
+    def _touch(self, *, is_choice: bool) -> None:
+        now = self._clock.now()
+        if self.attention is not None and self.last_key_at and now - self.last_key_at > _AWAY_AFTER_S:
+            self.attention.look(self.last_key_at)
+        self.last_key_at = now
+        self._touched_at = time.monotonic()
+        self._is_touched = self._is_touched or is_choice
+
+    def _problem(self) -> str | None:
+        """Return why what is shown may be old, in one sentence."""
+        failure = self.snapshot.failure if self.snapshot else None
+        if failure is None:
+            return self._feed_error
+        return f"engine: {failure.text}: what is shown may be old ({self.options.debug_log_hint})"
+
+    def select_worker(self, worker: str) -> None:
+        """Select a worker; clear the filter if it hides the worker."""
+        self._moved_at = time.monotonic()
+        self.set_timer(_REST_S * 1.1, self.draw)
+        self.selected_id = worker
+        self._wanted = None
+        if not self.root.is_zoomed and all(row.id != worker for row in self.root.rows):
+            self.root.apply_filter(Filter())
+        self.draw()
+
+    @on(WorkerPointed)
+    def _worker_pointed(self, event: WorkerPointed) -> None:
+        self.select_worker(event.worker)
 
     def _chosen(self) -> Worker | None:
         """Return the selected worker; where there is none, say so."""
@@ -104,25 +275,14 @@ class AgentDash(SnapshotApp):
 
     # ---------------------------------------------------------------- find
 
-    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str) -> None:
-        others = self.root.cycle_from(self.selected_id)
-        found = next((worker for worker in others if wanted(self._by_id[worker])), None)
-        if found is None:
-            self.show_message(not_found)
-        else:
-            self.select_worker(found)
-
     def action_attention(self) -> None:
         """Select the next worker that needs the user."""
-        self._select_next(lambda worker: worker.needs_you, "No worker here needs you.")
-
-    def action_match(self) -> None:
-        """Select the next worker that matches the last filter."""
-        text = self.root.last_text
-        if text:
-            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".')
+        others = self.root.cycle_from(self.selected_id)
+        found = next((worker for worker in others if self._by_id[worker].needs_you), None)
+        if found is None:
+            self.show_message("No worker here needs you.")
         else:
-            self.show_message("No filter to repeat yet: / opens it.")
+            self.select_worker(found)
 
     def action_filter(self) -> None:
         """Edit the filter."""
@@ -213,7 +373,7 @@ class AgentDash(SnapshotApp):
         else:
             problem = self.attention.know(worker, left[0].kinds)
             known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
-            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
+            self.show_message(problem or f"Known: {known}. K again undoes it.")
 
     # ---------------------------------------------------------------- look
 
@@ -225,7 +385,6 @@ class AgentDash(SnapshotApp):
             self.root.unzoom()
         else:
             self.root.zoom(EVIDENCE)
-        self.draw()
 
     async def action_help(self) -> None:
         """Open the help, with the keys of this screen first."""
@@ -240,7 +399,6 @@ class AgentDash(SnapshotApp):
         """Give the selected worker the whole screen."""
         if self._chosen() is not None:
             self.root.zoom()
-            self.draw()
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
@@ -279,7 +437,6 @@ class AgentDash(SnapshotApp):
         """Show the list again, else focus it, else clear the filter."""
         if self.root.is_zoomed:
             self.root.unzoom()
-            self.draw()
         elif self.focused is not self.root.fleet:
             self.root.fleet.focus()
         elif self.root.filter.active:
@@ -317,18 +474,20 @@ class AgentDash(SnapshotApp):
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
+        # a sub-agent asks in the pane of its session
+        shows_it = (each for each in self._by_id.values() if each.assessment.asker == worker.id)
+        pane = next((each.pane for each in (worker, *shows_it) if each.pane is not None), None)
         if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
-        elif worker.pane is None:
+        elif pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.root.zoom(PANE)
-            self.draw()
-            self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
+            self.show_message(f"No tmux here has its pane {pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane.key, worker.part),
+                self._switch_pane(self._go_to_pane, pane.key, worker.part),
                 group="go-to-pane",
                 exclusive=True,
             )

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from rich.console import Console
 from textual import constants, events, on
 from textual.actions import ActionParseResult
 from textual.app import App
@@ -22,7 +23,6 @@ from textual.widgets import Input
 from textual.worker import WorkerFailed
 
 from agentdash.model.sanitize import clean_line
-from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
@@ -32,6 +32,7 @@ from agentdash.tui.textual_internals import (
     discard_prints,
     end_failed,
     failure,
+    forget_what_is_shown,
     write_changed_cells_only,
 )
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
@@ -146,6 +147,10 @@ class BaseApp(App[Result]):
         reason = clean_line(f"{type(error).__name__}: {error}")
         self.show_message(f"That failed: {reason} ({self.options.debug_log_hint})")
 
+    def on_resize(self) -> None:
+        """Paint all: a terminal may move its rows when its size changes."""
+        forget_what_is_shown()
+
     def on_load(self) -> None:
         """Paint nothing yet."""
         self._first_batch.enter_context(self.batch_update())
@@ -212,7 +217,8 @@ class BaseApp(App[Result]):
         """Return `TEXTUAL_THEME`; else the terminal's own colours where it has 16: others would be merged."""
         if constants.DEFAULT_THEME != "textual-dark":
             return constants.DEFAULT_THEME
-        return TERMINAL_THEME if terminal_colours(os.environ) == SIXTEEN else THEMES[0].name
+        claimed = Console(force_terminal=True).color_system if os.environ.get("TERM") else None
+        return TERMINAL_THEME if claimed == "standard" else THEMES[0].name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the variables of the style sheet that only the terminal's own colours need."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys
 
 from agentdash.model.suggestions import suggest
 
-Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Past", "Program"]
 HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
 """What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
 focus, Textual itself."""
@@ -31,7 +30,6 @@ class Key(NamedTuple):
     """A word or two for the footer and the palette."""
     help: str
     """A sentence for the help screen."""
-    group: Group
     on: HandledBy
 
     @property
@@ -56,18 +54,15 @@ _NAMED_KEYS: Final = frozenset(key.value for key in Keys)
 _DISPLAY_NAMES: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
 
 
-def _group(group: Group, on: HandledBy, *rows: tuple[str, str, str, str, str]) -> tuple[Key, ...]:
-    """Return keys of one group; a row has id, keys, action, label, help."""
-    return tuple(
-        Key(id=name, keys=keys, action=action, label=label, help=text, group=group, on=on)
-        for name, keys, action, label, text in rows
-    )
+def _keys(on: HandledBy, *rows: tuple[str, str, str, str, str]) -> tuple[Key, ...]:
+    """Return keys that are handled by `on`; a row has id, keys, action, label, help."""
+    return tuple(Key(*row, on) for row in rows)
 
 
 # fmt: off
 KEYS: Final = (
-    *_group(
-        "Move", "lines",
+    *_keys(
+        "lines",
         ("down", "j,down", "down", "down", "Next row, or a line down."),
         ("up", "k,up", "up", "up", "Previous row, or a line up."),
         ("top", "g,home", "top", "top", "To the first row."),
@@ -75,35 +70,26 @@ KEYS: Final = (
         ("page-down", "ctrl+d,pagedown", "page(1)", "page down", "A page down."),
         ("page-up", "ctrl+u,pageup", "page(-1)", "page up", "A page up."),
     ),
-    *_group(
-        "Move", "textual",
-        ("next-part", "tab", "focus_next", "next part", "To the next part of the screen."),
-        ("previous-part", "shift+tab", "focus_previous", "previous part",
-         "To the previous part of the screen."),
-    ),
-    *_group(
-        "Find", "app",
+    *_keys(
+        "app",
         ("filter", "/", "filter", "filter",
          "Show only workers with these words in any column; a leading ! shows the others. In a replay: find "
          "what was said, run or printed."),
-        ("next-match", "n", "match", "next match",
-         "To the next worker that matches the last filter; in a replay, to the next text found."),
         ("attention", "a", "attention", "next", "To the next worker that needs you."),
-        ("past", "x", "past", "all",
-         "Show also past workers; again: hide them."),
+        ("past", "x", "past", "all", "Show also past workers; again: hide them."),
         ("known", "K", "known", "known",
          "You know of its worst sandbox problem: this kind counts no more in this directory until the policy "
          "changes. Again: the next one's, then undo."),
     ),
-    *_group(
-        "Find", "fleet",
+    *_keys(
+        "fleet",
         ("acknowledge", "d", "acknowledge", "dismiss",
          "Dismiss what the worker needs: it does not need you until it changes. Again: undo."),
         ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, cost, name in turn."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
     ),
-    *_group(
-        "Look", "app",
+    *_keys(
+        "app",
         ("why", "w", "why", "why", "Why this state and verdict: all evidence, for and against; again: back."),
         ("open", "enter", "open", "open", "The selected worker in detail, on the whole screen."),
         ("tab-right", "right,l", "tab(1)", "next tab",
@@ -111,16 +97,13 @@ KEYS: Final = (
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
         ("sandboxes", "m", "only('mismatch')", "sandboxes",
          "Show only workers whose sandboxes differ, with what is configured and what they have; again: all."),
-    ),
-    *_group(
-        "Copy and go", "app",
         ("jump", "o", "go_to_pane", "go there", "Go to the worker's tmux pane."),
         ("copy-id", "y", "copy_id", "copy id", "Copy the worker's id."),
         ("copy-remedy", "Y", "copy_remedy", "copy remedy",
          "Copy the remedy of its worst finding for one run; once more: for good; then the next one's."),
     ),
-    *_group(
-        "Time", "player",
+    *_keys(
+        "player",
         ("pause", "space", "pause", "play/pause", "Play or pause; at the end, play from the beginning."),
         ("next-event", "]", "step('event',1)", "next event", "To the next event, and pause."),
         ("previous-event", "[", "step('event',-1)", "previous event", "To the previous event."),
@@ -130,37 +113,36 @@ KEYS: Final = (
          "To the next failure of a command, a turn or a worker; after the last, to the first."),
         ("next-mark", "v", "step('mark',1)", "next mark",
          "To the next mark on the timeline; after the last, to the first."),
-    ),
-    *_group(
-        "Past", "player",
         ("search", "S", "search", "search",
          "Full text: what was said, run and printed, in the sessions listed or in this replay; there also a "
          "time of day, or 50%."),
+        ("next-match", "n", "match", "next match", "To the next text found."),
         ("export", "X", "export", "export", "Write the session to a file: a report, or its conversation."),
     ),
-    *_group(
-        "Past", "library",
+    *_keys(
+        "library",
         ("copy-resume", "C", "copy_resume", "resume",
          "Copy the command that resumes the selected session: `codex resume ID`."),
     ),
-    *_group(
-        "Program", "app",
-        ("theme", "t", "theme", "theme",
-         "The next theme: dark, light, high-contrast, colour-blind, terminal."),
+    *_keys(
+        "app",
+        ("theme", "t", "theme", "theme", "The next theme: dark, light, or the terminal's own colours."),
         ("palette", ":,ctrl+p", "command_palette", "more", "All actions and all workers by name."),
         ("help", "?,f1", "help", "help", "These keys, and what the signs mean."),
         ("back", "escape", "back", "back", "Back to the list; in the list, clear the filter."),
         ("quit", "q", "leave", "quit", "Back, and from the list: quit."),
     ),
-    *_group(
-        "Program", "textual",
+    *_keys(
+        "textual",
+        ("next-part", "tab", "focus_next", "next part", "To the next part of the screen."),
+        ("previous-part", "shift+tab", "focus_previous", "previous part",
+         "To the previous part of the screen."),
         ("suspend", "ctrl+z", "suspend_process", "suspend",
          "Stop the program; `fg` in the shell continues it."),
     ),
 )
 # fmt: on
 BY_ID: Final = {key.id: key for key in KEYS}
-GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
 class KeymapError(Exception):
@@ -257,7 +239,6 @@ def bindings(*ids: str) -> list[BindingType]:
             key.label,
             tooltip=key.help,
             id=key.id,
-            group=Binding.Group(key.group),
         )
         for key in (BY_ID[name] for name in ids)
         for pressed in key.keys.split(",")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from agentdash.config import NO_THRESHOLDS, ThresholdSettings
 from agentdash.model.conversation import Conversation
 from agentdash.model.pane import PaneKey
 from agentdash.model.worker import Snapshot, Worker
@@ -65,6 +66,7 @@ class Options:
     """The worker to select first: its name, pane id, id or the beginning of its id."""
     filters: Mapping[str, str] = field(default_factory=dict)
     """Filters by the name that stands for them: `@mine`."""
+    thresholds: ThresholdSettings = NO_THRESHOLDS
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys by the id of their action: see `keys.remapped`."""
     copy_to_tmux: CopyToTmux | None = None

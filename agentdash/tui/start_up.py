@@ -7,7 +7,6 @@ of keys, and take ctrl+s and ctrl+q to stop and continue output.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import termios
@@ -16,8 +15,6 @@ SCREENS = ("demo", "replay")
 """Commands that open a screen, besides none."""
 _PRINTS_ONLY = ("-h", "--help", "--version")
 _CTRL_Q = b"\x11"
-_STARTING = b"agentdash is starting ..."
-_ERASE_LINE = b"\r\x1b[K"
 _SIGNAL_CODE = 128
 """Added to the number of a signal: the exit code, as shells report it."""
 
@@ -25,8 +22,6 @@ _SIGNAL_CODE = 128
 class _State:
     before: list[object] | None = None
     """Settings of the terminal before the program changed them; None while it has not."""
-    is_announced: bool = False
-    """Whether the terminal shows that agentdash is starting."""
 
 
 def begin_early(arguments: list[str]) -> None:
@@ -59,21 +54,11 @@ def begin() -> list[object]:
     if _State.before is None:
         _State.before = termios.tcgetattr(descriptor)
     set_terminal(_settings(_State.before))
-    if not _State.is_announced:
-        _State.is_announced = write(_STARTING)
     return _State.before
-
-
-def erase_announcement() -> None:
-    """Erase what the terminal shows while the program starts."""
-    if _State.is_announced:
-        _State.is_announced = False
-        write(_ERASE_LINE)
 
 
 def restore() -> None:
     """Restore the terminal as it was before `begin`, if that was called."""
-    erase_announcement()
     if _State.before is not None:
         set_terminal(_State.before)
 
@@ -91,16 +76,6 @@ def set_terminal(settings: list[object]) -> None:
             termios.tcsetattr(descriptor, termios.TCSANOW, settings)  # type: ignore[arg-type]
     except (termios.error, OSError):
         pass
-
-
-def write(data: bytes) -> bool:
-    """Write to the terminal, if it takes output now; return whether it was written."""
-    descriptor = sys.__stdout__.fileno()  # type: ignore[union-attr]
-    try:
-        writable = select.select([], [descriptor], [], 0)[1]
-        return bool(writable) and os.write(descriptor, data) == len(data)
-    except OSError:
-        return False
 
 
 def _input() -> int:

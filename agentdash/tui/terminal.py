@@ -1,4 +1,4 @@
-"""The terminal of the full-screen commands: required, watched, and restored however they end.
+"""The terminal of the full-screen commands: required, and restored however they end.
 
 Without Textual, whose import takes longer than the check: the driver of the app is in `terminal_driver`.
 """
@@ -16,8 +16,6 @@ from typing import Final
 
 from agentdash.tui import start_up
 
-_ORPHAN_CHECK_INTERVAL_S: Final = 1.0
-"""Between two checks whether the shell is gone: of one that has ended, or whose end is not reported."""
 _WRITABLE_WITHIN_S: Final = 0.2
 """A terminal that takes no output for so long (ctrl+s, a dead link) is not restored."""
 _RESTORE: Final = (
@@ -47,7 +45,7 @@ def own_terminal() -> Iterator[Callable[[], None]]:
     """Prepare the terminal of this process for the block, and restore it after.
 
     Yields a function that restores it at once, for an exit by force. In the block ctrl+q sends SIGQUIT until
-    the app reads keys itself, and the process receives SIGHUP when the terminal vanishes.
+    the app reads keys itself.
 
     Raises:
         NoTerminalError: standard input or output is not a terminal, or it can only print lines.
@@ -55,7 +53,6 @@ def own_terminal() -> Iterator[Callable[[], None]]:
     _require_terminal()
     try:
         start_up.begin()
-        _watch(sys.__stdin__.fileno())  # type: ignore[union-attr]
         yield _restore
     finally:
         start_up.restore()
@@ -78,56 +75,6 @@ def _restore() -> None:
     descriptor = sys.__stdout__.fileno()  # type: ignore[union-attr]
     if application_mode.is_set() and select.select([], [descriptor], [], _WRITABLE_WITHIN_S)[1]:
         os.write(descriptor, _RESTORE + (RESTORE_TITLE.encode() if title_saved.is_set() else b""))
-
-
-# ---------------------------------------------------------------- a terminal that vanishes
-
-
-def _watch(descriptor: int) -> None:
-    """Send SIGHUP to this process when its terminal has vanished; once for a process."""
-    name = "terminal"
-    if all(thread.name != name for thread in threading.enumerate()):
-        threading.Thread(target=_wait_for_hangup, args=(descriptor,), name=name, daemon=True).start()
-
-
-def _wait_for_hangup(descriptor: int) -> None:
-    poll = select.poll()
-    poll.register(descriptor, 0)  # errors and hangups are always reported
-    parent = os.getppid()
-    ending = _end_of(parent)
-    if ending is not None:
-        poll.register(ending, select.POLLIN)
-    while True:
-        ready = [
-            file for file, _ in poll.poll(None if ending is not None else _ORPHAN_CHECK_INTERVAL_S * 1_000)
-        ]
-        if ending in ready:
-            poll.unregister(ending)
-            os.close(ending)
-            ending = None
-        is_orphan = os.getppid() != parent and not _in_foreground(descriptor)
-        if descriptor in ready or is_orphan:  # reading fails in an orphaned background process
-            break
-    hang_up()
-
-
-def _end_of(parent: int) -> int | None:
-    """Return a file that becomes readable when the parent ends (Linux 5.3); None where there is none."""
-    try:
-        ending = os.pidfd_open(parent)
-    except (AttributeError, OSError):
-        return None
-    if os.getppid() == parent:
-        return ending
-    os.close(ending)  # it had ended, and its number may be another process's
-    return None
-
-
-def _in_foreground(descriptor: int) -> bool:
-    try:
-        return os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:
-        return False
 
 
 def has_job_control() -> bool:

@@ -1,4 +1,4 @@
-"""Textual's driver for terminals, with what it lacks: SIGSTOP, vanished terminals, a busy event loop, rest.
+"""Textual's driver for terminals, with what it lacks: SIGSTOP, vanished terminals, a busy event loop.
 
 It overrides private methods of Textual's driver; tried with Textual 8.2.8.
 """
@@ -17,14 +17,13 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import IO, Any, Final, cast
 
-from textual import constants
 from textual._parser import ParseError, Parser
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
 
-from agentdash.tui.start_up import erase_announcement, settings_before
+from agentdash.tui.start_up import settings_before
 from agentdash.tui.terminal import (
     RESTORE_TITLE,
     SAVE_TITLE,
@@ -33,15 +32,14 @@ from agentdash.tui.terminal import (
     has_job_control,
     title_saved,
 )
+from agentdash.tui.textual_internals import forget_what_is_shown
 
 _QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
 _KEY_PATIENCE_S: Final = 0.5
-"""After a quit key, for the app to end or, after ctrl+c, to react. Later the process is interrupted."""
-_CLOSE_LIMIT_S: Final = 0.5
-"""From the beginning of the app's end until its driver is closed. Later the process is interrupted."""
+"""After a quit key, for the app to react. Later the process is interrupted."""
+_LOOK_INTERVAL_S: Final = 0.1
+"""Between two looks whether keys are still wanted, and whether a sequence remains incomplete."""
 _READ_BYTES: Final = 4_096
-_MAX_SEQUENCE_S: Final = constants.ESCAPE_DELAY + 0.005
-"""After a read: a sequence that is still incomplete then was the key escape, or is no sequence."""
 _WITHOUT_TITLE: Final = ("linux", "vt100", "vt220")
 """Values of `TERM` of terminals that have no title, and may print it."""
 
@@ -117,24 +115,13 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._file: Any = _Output(_output())
-        self._closed = threading.Event()
-        self._input_disabled = threading.Event()
-        """Set when the app ends, or is suspended."""
         self._title = ""
         """The title shown; empty where the app shows none."""
-        self._wake_reader, self._wake_writer = os.pipe()
-        """Wakes the thread that reads keys."""
-        os.set_blocking(self._wake_reader, False)
-        os.set_blocking(self._wake_writer, False)
 
     def start_application_mode(self) -> None:
         """Start application mode."""
-        self._input_disabled.clear()
-        with suppress(BlockingIOError):
-            os.read(self._wake_reader, _READ_BYTES)
-        self._closed.clear()
-        erase_announcement()
         application_mode.set()
+        forget_what_is_shown()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         if self.attrs_before is not None:  # those of the start, during which keys were kept
             self.attrs_before = settings_before() or self.attrs_before
@@ -150,23 +137,6 @@ class TerminalDriver(LinuxDriver):
     def _write_title(self) -> None:
         self.write(("" if title_saved.is_set() else SAVE_TITLE) + f"\x1b]2;{self._title}\x07")
         title_saved.set()
-
-    def disable_input(self) -> None:
-        """Disable further input."""
-        self._input_disabled.set()
-        threading.Thread(target=self._limit_end, name="limited end", daemon=True).start()
-        with suppress(BlockingIOError):  # the pipe is full of wakes
-            os.write(self._wake_writer, b"\0")
-        super().disable_input()
-
-    def close(self) -> None:
-        """Stop the writing thread."""
-        self._closed.set()
-        super().close()
-
-    def _limit_end(self) -> None:
-        if not self._closed.wait(_CLOSE_LIMIT_S):  # the loop is busy with what is read
-            os.kill(os.getpid(), signal.SIGINT)
 
     def stop_application_mode(self) -> None:
         """Stop application mode, restore the terminal."""
@@ -218,48 +188,28 @@ class TerminalDriver(LinuxDriver):
                 self._app.call_later(self._app._handle_exception, error)
 
     def run_input_thread(self) -> None:
-        """Read keys until input is disabled.
-
-        The base class looks for the end of input ten times a second, which is most of what an app that rests
-        does.
-        """
+        """Read keys until input is disabled."""
         parser = _KeyParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
-        terminal = select.poll()
-        terminal.register(self.fileno, select.POLLIN)
-        terminal.register(self._wake_reader, select.POLLIN)
-        pause_ms: float | None = None
-        while not self._input_disabled.is_set():
-            ready = [descriptor for descriptor, _ in terminal.poll(pause_ms)]
-            pause_ms = _MAX_SEQUENCE_S * 1000 if ready else None
-            if self.fileno in ready:
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], _LOOK_INTERVAL_S)[0]:
                 text = decode(_read(self.fileno))
                 for message in parser.feed(text) if text else ():
                     self.process_message(message)
             for message in parser.tick():
                 self.process_message(message)
-        with suppress(EOFError, ParseError):
-            for _ in parser.feed(""):
-                pass
 
     def process_message(self, message: Message) -> None:
         """Pass a message to the app; interrupt the process if the app does not react to a quit key."""
         if isinstance(message, Key) and message.key in _QUIT_KEYS:
-            self._expect_reaction(message.key)
+            if self._app.is_running:
+                threading.Thread(target=self._interrupt_if_busy, name="quit key", daemon=True).start()
+            else:  # still mounting: it would drop the key
+                os.kill(os.getpid(), signal.SIGINT)
         super().process_message(message)
 
-    def _expect_reaction(self, key: str) -> None:
-        if not self._app.is_running:  # still mounting: it would drop the key
+    def _interrupt_if_busy(self) -> None:
+        reacted = threading.Event()
+        self._app.call_later(reacted.set)
+        if not reacted.wait(_KEY_PATIENCE_S):
             os.kill(os.getpid(), signal.SIGINT)
-            return
-        if key == "ctrl+q":
-            reacted = self._input_disabled
-        else:
-            reacted = threading.Event()
-            self._app.call_later(reacted.set)
-
-        def interrupt_if_busy() -> None:
-            if not reacted.wait(_KEY_PATIENCE_S) and not self._input_disabled.is_set():
-                os.kill(os.getpid(), signal.SIGINT)
-
-        threading.Thread(target=interrupt_if_busy, name="quit key", daemon=True).start()

@@ -6,11 +6,13 @@ Tried with Textual 8.2.8, the version that pyproject.toml pins for tests.
 from __future__ import annotations
 
 import io
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.dom import DOMNode
+from textual.strip import Strip
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -61,22 +63,61 @@ def end_failed(app: App[Any]) -> None:
     app._close_messages_no_wait()
 
 
+# ---------------------------------------------------------------- what is written
+
+
+_rows: dict[int, Strip] = {}
+"""The rows that the terminal shows."""
+
+
 def write_changed_cells_only() -> None:
-    """Write of a changed line what has changed.
+    """Write of each row what differs from what the terminal shows.
 
-    `ChopsUpdate.render_segments` writes all that stands before it in its widget too: for an age that grows by
-    a second 1 kB in place of 60 bytes.
+    `LayoutUpdate.render_segments`, `ChopsUpdate.render_segments`: Textual writes all rows when the layout
+    changes, up to five times for one key (180 kB at 120x36), and all of a row before a cell that changes.
     """
-    ChopsUpdate.render_segments = _render_changed  # type: ignore[assignment,method-assign]
+    LayoutUpdate.render_segments = _render_layout  # type: ignore[assignment,method-assign]
+    ChopsUpdate.render_segments = _render_parts  # type: ignore[assignment,method-assign]
 
 
-def _render_changed(update: ChopsUpdate, console: Console) -> str:
-    """Return what writes the spans of an update: a row, its first cell and the one after its last."""
+def forget_what_is_shown() -> None:
+    """Write all rows with the next update: the terminal may show something else."""
+    _rows.clear()
+
+
+def _render_layout(update: LayoutUpdate, console: Console) -> str:
+    x, top = update.region.offset
+    return "".join(_write(y, x, Strip.join(line), console) for y, line in enumerate(update.strips, top))
+
+
+def _render_parts(update: ChopsUpdate, console: Console) -> str:
     written = []
     for y, start, end in update.spans:
         for strip_end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
             first, last = max(x, start), min(strip_end, end)
             if strip is not None and first < last:
-                cells = strip.crop(first - x, last - x)
-                written.append(f"\x1b[{y + 1};{first + 1}H{cells.render(console)}")
+                written.append(_write(y, first, strip.crop(first - x, last - x), console))
     return "".join(written)
+
+
+def _write(y: int, x: int, new: Strip, console: Console) -> str:
+    """Return what shows these cells from column `x` on, without those that are shown already."""
+    end = x + new.cell_length
+    row = _rows.get(y, Strip.blank(0))
+    old = row.crop(x, end)
+    _rows[y] = Strip.join([row.crop(0, x), new, row.crop(end)]) if row.cell_length >= x else row
+    first, last = (0, new.cell_length) if old.cell_length < new.cell_length else _difference(old, new)
+    changed = new.crop(first, last)
+    return f"\x1b[{y + 1};{x + first + 1}H{changed.render(console)}" if first < last else ""
+
+
+def _difference(old: Strip, new: Strip) -> tuple[int, int]:
+    """Return the first cell in which two strips of one width differ, and the one after the last."""
+    pairs = list(zip(old, new, strict=False))
+    same = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
+    first = sum(segment.cell_length for _, segment in same)
+    if len(same) == len(new) == len(old):
+        return first, first
+    rest = zip(reversed(list(old)[len(same) :]), reversed(list(new)[len(same) :]), strict=False)
+    ends = takewhile(lambda pair: pair[0] == pair[1], rest)
+    return first, new.cell_length - sum(segment.cell_length for _, segment in ends)

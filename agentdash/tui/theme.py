@@ -1,7 +1,7 @@
-"""Glyphs, names and tones of states and verdicts, and the colours of the five themes.
+"""Glyphs, names and tones of states and verdicts, and the colours of the themes.
 
-Glyphs in columns are one cell wide in every terminal, with three exceptions that East Asian terminals may
-draw two cells wide: `≠`, the box-drawing lines of the tree, and bars of sparklines. `--ascii` avoids them.
+Glyphs in columns are one cell wide in every terminal, with two exceptions that East Asian terminals may draw
+two cells wide: `≠`, and the box-drawing lines of the tree. `--ascii` avoids them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from textual.theme import BUILTIN_THEMES, Theme
 
+from agentdash.config import NO_THRESHOLDS, ThresholdSettings
 from agentdash.model.findings import Direction, Severity, Verdict
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
@@ -25,8 +26,6 @@ class Glyphs:
     states: dict[State, str]
     verdicts: dict[Verdict, str]
     directions: dict[Direction, str]
-    bars: str
-    """Heights of a sparkline, from nothing to full."""
     tree: tuple[str, str, str]
     """A child with siblings below it, the last child, and the line past a child."""
     folds: tuple[str, str]
@@ -59,7 +58,6 @@ UNICODE: Final = Glyphs(
     },
     verdicts={"match": "=", "mismatch": "≠", "unverified": " "},
     directions={"narrower": "▾", "wider": "▴", "label": "≠"},
-    bars=" ▁▂▃▄▅▆▇█",
     tree=("├ ", "└ ", "│ "),
     folds=("+ ", "- "),
     cursor="›",
@@ -76,7 +74,6 @@ ASCII: Final = replace(
     states={state: ascii_signs(sign) for state, sign in UNICODE.states.items()} | {State.COMPLETED: "o"},
     verdicts={"match": "=", "mismatch": "/=", "unverified": " "},
     directions={"narrower": "v", "wider": "^", "label": "/="},
-    bars=" .:-=+xX#",
     tree=("|- ", "`- ", "|  "),
     cursor="*",
     agrees=("/=", "="),
@@ -94,6 +91,7 @@ class Look(NamedTuple):
     now: float
     """Unix seconds, for ages."""
     glyphs: Glyphs
+    thresholds: ThresholdSettings = NO_THRESHOLDS
 
 
 TONES_OF_STATES: Final[dict[State, Tone]] = {
@@ -138,12 +136,6 @@ def sign(worker: Worker, glyphs: Glyphs) -> Span:
         elif pane.dead_status is not None:
             text += f" {pane.dead_status}"
     return Span(f"{glyphs.states[state]} {text}", TONES_OF_STATES[state])
-
-
-def verdict(worker: Worker, glyphs: Glyphs) -> Span:
-    """Return the glyph of a worker's verdict."""
-    found = worker.sandbox.verdict
-    return Span(glyphs.verdicts[found], VERDICT_TONES[found])
 
 
 TERMINAL_THEME: Final = "terminal"
@@ -201,47 +193,6 @@ THEMES: Final = (
             "text-warning": "#875f00",
             "text-error": "#af0000",
             "text-accent": "#8700af",
-        },
-    ),
-    Theme(
-        name="high-contrast",
-        primary="#66ccff",
-        secondary="#ffffff",
-        success="#00ff66",
-        warning="#ffff00",
-        error="#ff6666",
-        accent="#ff99ff",
-        foreground="#ffffff",
-        background="#000000",
-        surface="#000000",
-        panel="#1a1a1a",
-        text_alpha=1.0,
-        variables={
-            "border-blurred": "#aaaaaa",
-            "border": "#ffffff",
-            "block-cursor-background": "#004080",
-            "text-muted": "#d8d8d8",
-        },
-    ),
-    Theme(  # after Okabe and Ito, whose purple is grey to eyes without red or green cones: it is bluer here
-        name="colour-blind",
-        primary="#56b4e9",
-        secondary="#999999",
-        success="#56b4e9",
-        warning="#f0e442",
-        error="#e8771f",
-        accent="#8f9bff",
-        foreground="#e4e4e4",
-        background="#15171a",
-        surface="#1a1d21",
-        panel="#22262b",
-        variables={
-            "border-blurred": "#3a3f46",
-            "border": "#56b4e9",
-            "block-cursor-background": "#2f3841",
-            "text-warning": "#f0e442",  # Textual's tints are told apart half as well
-            "text-error": "#e8771f",
-            "text-accent": "#8f9bff",
         },
     ),
     replace(  # the terminal's own sixteen colours, on its own dark or light background

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from textual.message import Message
 
@@ -12,13 +10,6 @@ from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.primitives.spans import Line, Span
 from agentdash.tui.theme import Look
-
-_SHOWN_IN_SECONDS_S: Final = 60.0
-"""Younger ages are shown in seconds (`tui.format.age`)."""
-_SECOND_S: Final = 0.9
-"""Less than the interval of the clock, whose ticks are not exact."""
-_LONG_AGE_INTERVAL_S: Final = 10.0
-"""Between two drawings of the clock, and of ages in minutes and hours: what they may be late by."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +47,6 @@ class View:
             return None
         parent = self.by_id.get(worker.parent)
         return parent.name if parent else worker.parent
-
-    @property
-    def due(self) -> float:
-        """When what is shown changes with the time alone (unix seconds)."""
-        now = self.look.now
-        seconds = any(0 <= now - at < _SHOWN_IN_SECONDS_S for at in self._ages())
-        return now + (_SECOND_S if seconds else _LONG_AGE_INTERVAL_S - now % _LONG_AGE_INTERVAL_S)
-
-    def _ages(self) -> Iterator[float]:
-        """Yield the times whose ages are shown: since when each worker is in its state, and of the selected
-        one what its panel shows."""
-        for each in self.snapshot.workers if self.snapshot else ():
-            if each.assessment.since is not None:
-                yield each.assessment.since
-        if (worker := self.worker) is not None:
-            times = worker.stalled, worker.pane.drawn_at if worker.pane else None
-            yield from (at for at in times if at is not None)
-            yield from (call.at for call in worker.calls if call.ended_at is None)
 
 
 class WorkerPointed(Message):

@@ -77,7 +77,6 @@ async def test_approval_is_pushed_and_can_still_be_answered(codex: OpenLab) -> N
         await listener.receives(thread, "idle")
         await pane.shows("all done")
         assert (lab.workspace / "allowed").exists()
-        assert listener.feed.unanswered == 0
         assert listener.threads == {thread}  # without the helper that finds a title
 
 
@@ -120,4 +119,3 @@ async def test_connection_is_no_subscriber_of_a_spawned_child(codex: OpenLab) ->
         await pane.answer(MENU, "y")
         await listener.receives(child, "idle")
         await pane.shows("all done")
-        assert listener.feed.unanswered == 0

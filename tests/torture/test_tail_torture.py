@@ -40,9 +40,7 @@ class Files(RuleBasedStateMachine):
 
     @initialize(skim=st.sampled_from([None, 0]), batch=st.sampled_from([1, 7, 64, 4096]))
     def start(self, skim: int | None, batch: int) -> None:
-        self.patched = patch.multiple(
-            log, _HEAD_BYTES=30, _TAIL_BYTES=60, READ_BLOCK_BYTES=50, _FINGERPRINT_BYTES=64
-        )
+        self.patched = patch.multiple(log, _HEAD_BYTES=30, _TAIL_BYTES=60, _FINGERPRINT_BYTES=64)
         self.patched.start()
         self.top = Path(tempfile.mkdtemp())
         self.follower = log_follower(

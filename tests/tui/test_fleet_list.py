@@ -5,17 +5,15 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
-from agentdash.model.activity import Activity
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import FINDING_KINDS
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.states import State
-from agentdash.model.thread import Call, Tokens
+from agentdash.model.thread import Call
 from agentdash.model.worker import Sandbox
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.cells import COLUMNS, fact_line, row_lines, sandbox_words
-from agentdash.tui.fleet.columns import layout
+from agentdash.tui.fleet.cells import COLUMNS, fact_line, layout, row_lines, sandbox_words
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width
@@ -117,12 +115,6 @@ def test_a_folded_family_shows_who_needs_the_user():
     assert "Pasteur" not in text(lines(parent, 118))
 
 
-def test_a_name_ends_with_what_tells_it_from_others():
-    worker = BY_NAME["api-worker"]
-    assert "api-worker shop" in text(lines(worker, 43, Row(worker.id, tag="shop")))
-    assert "api-worker +3" in text(lines(worker, 43, Row(worker.id, folded=3)))
-
-
 @pytest.mark.parametrize(
     ("policy", "shown"),
     [
@@ -147,31 +139,6 @@ def test_a_difference_stands_in_the_column_of_the_sandbox():
     assert max(cell_len(info.words) for info in FINDING_KINDS.values()) <= 16
 
 
-def test_where_a_worker_is():
-    worker = BY_NAME["api-worker"]
-    assert column(worker, "WHERE") == "4:agents"
-    assert column(replace(worker, pane=None), "WHERE") == ""
-    assert column(replace(worker, pane=None, host="build-1"), "WHERE") == "build-1"
-
-
-@pytest.mark.parametrize(
-    ("tokens", "shown"),
-    [
-        (Tokens(), ""),
-        (Tokens(total=12_400), "12.4k"),
-        (Tokens(total=9, context=29, window=100), "29%"),
-    ],
-)
-def test_context(tokens, shown):
-    assert column(replace(BY_NAME["api-worker"], tokens=tokens), "CTX") == shown
-
-
-def test_activity_is_drawn_for_each_minute():
-    activity = Activity(minute=int(LOOK.now // 60), counts=(0, 0, 0, 0, 0, 1, 2, 4, 0, 8))
-    shown = column(replace(BY_NAME["api-worker"], activity=activity), "ACTIVITY", 198)
-    assert shown == "     ▁▂▃ ▄"
-
-
 @pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])
 def test_rows_of_every_width_fill_their_columns(cells, look):
@@ -179,14 +146,6 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
     assert width(columns.titles()) == cells + 1  # the gutter
-
-
-def test_the_title_of_the_column_that_sorts_is_marked():
-    columns = layout(COLUMNS, 117, UNICODE)
-    for sort, title in (("age", "FOR⇣"), ("tokens", "CTX⇣"), ("name", "WORKER⇣"), ("attention", "WHAT⇣")):
-        line = columns.titles(sort, UNICODE.sorted)
-        assert title in plain(line)
-        assert [span.tone for span in line].count("chosen") == 1
 
 
 def test_empty_state_shows_what_each_source_did_not_find():

@@ -25,11 +25,6 @@ def test_age(seconds, text):
     assert f.age(seconds) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0s"), (9.96, "10.0s"), (14, "14s"), (130, "2m")])
-def test_duration(seconds, text):
-    assert f.duration(seconds) == text
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [
@@ -63,17 +58,6 @@ def test_wrap_loses_only_spaces(text, cells):
     lines = f.wrap(text, cells)
     assert all(cell_len(line) <= cells for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-
-
-def test_elide_middle_keeps_both_ends():
-    assert (
-        f.elide_middle("/home/dev/projects/shop/src/checkout/total.py", 24, "⋯") == "/home/d⋯heckout/total.py"
-    )
-
-
-def test_wide_characters_are_not_cut_in_half():
-    assert f.elide("データベース", 6, "⋯") == "デー⋯"
-    assert f.pad("データベース", 6, "⋯") == "デー⋯ "
 
 
 def test_long_paths_are_broken_behind_slashes():

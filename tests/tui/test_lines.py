@@ -8,16 +8,16 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, ComposeResult
-from textual.pilot import Pilot
+from textual.geometry import Region
 from textual.strip import Strip
 
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, plain
-from agentdash.tui.textual_internals import write_changed_cells_only
+from agentdash.tui.textual_internals import forget_what_is_shown, write_changed_cells_only
 from agentdash.tui.theme import THEMES
 
 from .rendering import rendered_strips
@@ -34,37 +34,8 @@ class LinesApp(App[None]):
         yield Lines()
 
 
-async def settled(pilot: Pilot[None], lines: Lines, count: int) -> None:
-    """Return when content of this height has its scroll bar, if it needs one, and is laid out."""
-    while lines._layout_required or lines.show_vertical_scrollbar != (count > HEIGHT):
-        await pilot.pause()
-
-
 def viewport(lines: Lines) -> list[str]:
     return [lines.render_line(y).text.rstrip() for y in range(HEIGHT)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "is_laid_out"),
-    [(50, 60, False), (60, 50, False), (50, 20, True), (20, 50, True), (20, 22, True)],
-)
-async def test_scrolled_content_of_another_height_needs_no_layout(
-    before: int, after: int, is_laid_out: bool
-) -> None:
-    app = LinesApp()
-    async with app.run_test(size=(40, HEIGHT)) as pilot:
-        lines = app.query_one(Lines)
-        lines.show(numbered(before))
-        await settled(pilot, lines, before)
-        lines.show(numbered(after))
-        assert lines._layout_required == is_laid_out
-        await settled(pilot, lines, after)
-        assert lines.virtual_size.height == after
-        lines.action_bottom()
-        await pilot.pause()
-        assert viewport(lines)[min(after, HEIGHT) - 1] == f"line {after - 1}"
-        if lines.show_vertical_scrollbar:
-            assert lines.vertical_scrollbar.window_virtual_size == after
 
 
 async def test_content_that_shrinks_above_the_viewport_is_scrolled_back() -> None:
@@ -134,9 +105,21 @@ async def test_parts_are_painted_again_when_their_style_changes() -> None:
         assert first_style(app) not in (before, None)
 
 
-def test_only_changed_cells_are_written():
-    """Of the first widget of a row nothing, of the second and third what lies in the span."""
+def test_only_changed_cells_are_written() -> None:
+    """Of a row that is shown already, nothing; of another one, what lies between the first difference and the
+    last; after the screen was forgotten, all."""
     write_changed_cells_only()
-    strips = {at: Strip([Segment(text)]) for at, text in ((0, "aaaa"), (4, "bbäb"), (8, "cccc"))}
+    forget_what_is_shown()
+
+    def written(*texts: str) -> str:
+        row = [Strip([Segment(text) for text in texts])]
+        return LayoutUpdate([row], Region(0, 1, 12, 1)).render_segments(Console())
+
+    assert written("aaaa", "bbäb", "cccc") == "\x1b[2;1Haaaabbäbcccc"
+    assert written("aaaa", "bbäb", "cccc") == ""
+    assert written("aaaa", "bxäb", "cccc") == "\x1b[2;5Hbxäb"
+    strips = {at: Strip([Segment(text)]) for at, text in ((0, "aaaa"), (4, "bxäb"), (8, "dddd"))}
     update = ChopsUpdate([{}, strips], [(1, 6, 10)], [[], [4, 8, 12]])
-    assert update.render_segments(Console()) == "\x1b[2;7Häb\x1b[2;9Hcc"
+    assert update.render_segments(Console()) == "\x1b[2;9Hdd"
+    forget_what_is_shown()
+    assert written("aaaa", "bxäb", "ddcc") == "\x1b[2;1Haaaabxäbddcc"

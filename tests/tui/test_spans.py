@@ -2,9 +2,8 @@
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
-from agentdash.tui.primitives.spans import Span, difference, fit, justify, mark, paragraph, plain, width
+from agentdash.tui.primitives.spans import Span, fit, justify, mark, paragraph, plain, width
 
 texts = st.text(st.sampled_from("ab /-_.⋯…é移行データ한글👍"), max_size=60)
 lines = st.lists(st.builds(Span, texts, st.sampled_from(["", "ask", "muted"])), max_size=6).map(tuple)
@@ -21,17 +20,6 @@ def test_fit_keeps_lines_within_their_width(line, cells):
 def test_justify_fills_the_line(left, right, cells):
     assume(width(right) < cells)
     assert width(justify(left, right, cells, "⋯")) == cells
-
-
-@given(lines, lines)
-def test_cells_outside_of_the_difference_are_equal(old, new):
-    def cells(line):
-        return [(char, span.tone) for span in line for char in span.text for _ in range(cell_len(char))]
-
-    start, end = difference(old, new)
-    assert cells(old)[:start] == cells(new)[:start]
-    if end is not None:
-        assert cells(old)[end:] == cells(new)[end:]
 
 
 @given(lines, st.integers(0, 30), st.integers(-1, 60))

@@ -17,12 +17,11 @@ from agentdash.replay.family import find_family
 from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
-from agentdash.tui.keys import BY_ID, KEYS
+from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.transport.app import HINTS, ReplayApp
-from agentdash.tui.transport.bar import Track, Transport, timeline
+from agentdash.tui.transport.app import ReplayApp
+from agentdash.tui.transport.bar import Position, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import LOOK, rows, screen_text
@@ -80,9 +79,7 @@ class Stage:
 
     @property
     def bar(self):
-        bar = self.app.screen.query_one(Transport)
-        parts = ("transport-left", "track", "transport-right")
-        return "".join(plain(bar.query_one(f"#{name}", Lines).line_at(0)) for name in parts)
+        return plain(self.app.bar.position.line_at(0))
 
 
 @pytest.fixture
@@ -92,19 +89,6 @@ async def stage():
         await pilot.pause()
         await pilot.pause()
         yield Stage(app, pilot)
-
-
-def test_keys_of_time():
-    assert {key.id for key in KEYS if key.on == "player"} == {*HINTS, "previous-event", "previous-turn"}
-
-
-async def test_pause(stage):
-    assert "paused" in stage.bar
-    await stage.press("space")
-    assert stage.player.playing
-    assert "playing" in stage.bar
-    await stage.press("space")
-    assert not stage.player.playing
 
 
 @pytest.mark.parametrize(
@@ -162,10 +146,10 @@ async def test_a_time_or_a_share_is_gone_to(stage, key):
 
 
 async def test_click_on_the_track_seeks(stage):
-    track = stage.app.screen.query_one(Track)
+    track = stage.app.bar.position.track
     places = []
-    for x in (0, track.size.width // 2, track.size.width - 1):
-        await stage.pilot.click(Track, offset=(x, 0))
+    for x in (0, track.width // 2, track.width - 1):
+        await stage.pilot.click(Position, offset=(track.x + x, 0))
         await stage.pilot.pause()
         places.append(stage.player.share)
     assert places == sorted(places)
@@ -182,14 +166,6 @@ async def test_the_clock_stays_at_the_end(stage):
     times = re.findall(r"\d\d:\d\d:\d\d", stage.bar)
     assert len(times) == 2
     assert times[0] == times[1]
-
-
-async def test_export(stage):
-    await stage.press("X")
-    assert stage.app.focused.value == f"session-{stage.player.thread[:8]}.html"
-    await stage.press("enter")
-    await done(stage, "export")
-    assert stage.message == f"Written to session-{stage.player.thread[:8]}.html"
 
 
 async def test_a_lone_session_has_the_whole_screen():
@@ -235,15 +211,6 @@ async def test_find_in_this_session(stage):
     assert numbers == [(numbers[0] + step - 1) % count + 1 for step in range(count + 1)]
     assert times[0] == times[-1]
     assert not stage.player.playing
-
-
-async def test_found_text_is_on_the_screen(stage):
-    """The worker that wrote it is selected, at the step that has it."""
-    message = await found_text(stage, "S", *'"children reported"', "enter")
-    assert "message: Both children reported." in message
-    assert stage.app.selected_id in stage.app._by_id
-    thread = stage.player.read().fleet.threads[stage.app.selected_id]
-    assert "children reported" in (thread.last_message or "")
 
 
 async def test_nothing_found(stage):

@@ -1,6 +1,5 @@
 """The tabs Talk, Commands and Changes, and the reading of the session's file behind them."""
 
-import asyncio
 import json
 import math
 import time
@@ -120,16 +119,6 @@ def test_what_is_missing_is_stated(tab):
     assert lines_of(tab, Conversation(thread="t"))
 
 
-def test_long_conversations_show_their_end():
-    many = tuple(Message(at=NOW, role="agent", text=f"message {n}") for n in range(900))
-    lines = lines_of(
-        "Talk", Conversation(thread="t", turns=(ConversationTurn(number=1, at=NOW, entries=many),))
-    )
-    assert "--export talk.html" in " ".join(lines[:2])
-    assert "agent: message 899" in lines
-    assert "agent: message 0" not in lines
-
-
 def test_why_there_is_no_conversation():
     worker = replace(SNAPSHOT.workers[0], file="/x", calls=())
     for changed, words in (
@@ -139,22 +128,6 @@ def test_why_there_is_no_conversation():
         (worker, "Reading"),
     ):
         assert words in text(absent_lines("Talk", changed, 80, LOOK))
-
-
-def test_commands_of_a_worker_without_a_session_file_are_those_of_the_snapshot():
-    worker = replace(BY_NAME["api-worker"], file=None)
-    shown = text(absent_lines("Commands", worker, 90, LOOK))
-    assert "$ curl -m 3 https://registry.example.com/left-pad" in shown
-    assert "asked to leave the sandbox: the tests download a fixture" in shown
-    assert "denied: curl: (6) Could not resolve host" in shown
-
-
-def test_a_long_command_is_shown_to_its_end():
-    long = "docker run " + " ".join(f"-e NAME_{n}=value_{n}" for n in range(12)) + " THE-END"
-    turn = ConversationTurn(
-        number=1, at=NOW, entries=(CallRecord(id="a", at=NOW, kind="command", tool="x", text=long),)
-    )
-    assert "THE-END" in " ".join(lines_of("Commands", Conversation(thread="t", turns=(turn,))))
 
 
 # ---------------------------------------------------------------- reading
@@ -191,10 +164,9 @@ async def test_a_replay_shows_nothing_later_than_its_time():
     player = app._player
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
+        player.seek(1.0)
         await pilot.press("enter")
         app.action_tab_named("Commands")
-        player.seek(1.0)
-        app.draw()
         everything = await shown(pilot, app)
         player.seek(0.0)
         player.seek_mark(Mark.COMMAND, 1)
@@ -206,21 +178,18 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         assert 1 <= sum("$" in line for line in now) < sum("$" in line for line in everything)
 
 
-async def test_only_what_has_changed_is_read_again():
+def test_only_what_has_changed_is_read_again(monkeypatch):
     reader = FileReading(lambda path: ConversationFile(path).read)
-    worker = replace(BY_NAME["main"], file=str(LOG))
-    assert reader.wait_s(worker, math.inf) == 0.0
-    await reader.read(worker, math.inf)
-    assert reader.wait_s(worker, math.inf) is None
-    changed = replace(worker, turns=9)
-    assert 0 < reader.wait_s(changed, math.inf) <= 1.0
-    assert reader.wait_s(replace(worker, file="/other"), math.inf) == 0.0
-    assert reader.wait_s(replace(worker, host="box"), math.inf) is None
-    reading = asyncio.ensure_future(reader.read(changed, math.inf))
-    await asyncio.sleep(0)
-    assert reader.wait_s(changed, math.inf) is None
-    await reading
-    reader.end()
+    worker, other = (replace(BY_NAME["main"], file=str(LOG), turns=turns) for turns in (1, 2))
+    assert reader.job(replace(worker, host="box"), math.inf) is None
+    job = reader.job(worker, math.inf)
+    assert reader.job(other, math.inf) is None  # while it is read
+    job()
+    assert reader.found(other).turns
+    assert reader.job(other, math.inf) is None  # just now
+    monkeypatch.setattr("agentdash.tui.worker.file_reading._INTERVAL_S", 0.0)
+    assert reader.job(worker, math.inf) is None  # nothing new
+    assert reader.job(other, math.inf) is not None
 
 
 def test_any_time_is_read_alike():

@@ -46,9 +46,10 @@ MAY_IMPORT = {
         "folders",
         "guide",
         "prices",
+        "thresholds",
         "version",
     },
-    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs"},
+    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs", "thresholds"},
     "demo": {"model", "agents", "sandbox", "engine", "replay", "demo"},
     "config": {"model", "config", "files", "folders"},
     "files": {"files"},
@@ -59,6 +60,7 @@ MAY_IMPORT = {
     "prices": {"model", "prices"},
     "procfs": {"procfs"},
     "programs": {"programs"},
+    "thresholds": {"config", "model", "prices", "thresholds"},
     "version": {"version"},
 }
 """Packages that each package may import; `cli` may import all of them."""
@@ -107,6 +109,7 @@ OPENERS = {
     "report/session_documents.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
+    "store/status_file.py": "its lock, beside the file",
     "store/journal.py": "written",
     "version.py": "the checkout that this program is in",
 }

@@ -24,7 +24,6 @@ from agentdash.store.attention import AttentionFile, AttentionSource
 
 NOW = 1_773_260_000.0
 HOUR = 3_600.0
-RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 ASKS = Fact(FactKind.ASK, "asks", "Which one?")
 
 
@@ -47,12 +46,6 @@ def group(
 
 
 @pytest.mark.parametrize("state", NEEDS_YOU)
-def test_a_held_worker_needs_you_however_long_it_waits(state: State) -> None:
-    assert group(state, since=NOW - 100 * HOUR) is Group.NEEDS_YOU
-    assert group(state, since=NOW - 100 * HOUR, looked=NOW - HOUR) is Group.NEEDS_YOU
-
-
-@pytest.mark.parametrize("state", NEEDS_YOU)
 def test_a_session_that_nothing_holds_needs_you_if_it_ended_since_the_last_look(state: State) -> None:
     assert group(state, held=False, since=NOW - 5 * HOUR, looked=NOW - 6 * HOUR) is Group.NEEDS_YOU
     assert group(state, held=False, since=NOW - 5 * HOUR, looked=NOW - 4 * HOUR) is Group.PAST
@@ -60,27 +53,6 @@ def test_a_session_that_nothing_holds_needs_you_if_it_ended_since_the_last_look(
     # without any look, the last hour counts
     assert group(state, held=False, since=NOW - 60) is Group.NEEDS_YOU
     assert group(state, held=False, since=NOW - 2 * HOUR) is Group.PAST
-
-
-def test_one_that_ended_in_the_middle_of_a_turn_needs_you_and_one_that_quit_does_not() -> None:
-    crashed = Fact(FactKind.CRASHED, "ended in the middle of", "make nightly")
-    assert group(State.EXITED, held=False, fact=crashed) is Group.NEEDS_YOU
-    assert group(State.EXITED, held=False, fact=Fact(FactKind.QUIT, "ended")) is Group.DONE
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        (State.RUNNING, Group.RUNNING),
-        (State.COMPLETED, Group.DONE),
-        (State.INTERRUPTED, Group.DONE),
-        (State.UNKNOWN, Group.UNCLEAR),
-        (State.UNREACHABLE, Group.UNCLEAR),
-    ],
-)
-def test_other_states_have_their_group(state: State, expected: Group) -> None:
-    assert group(state) is expected
-    assert group(state, held=False, since=NOW - 9 * HOUR, looked=NOW - HOUR) is Group.PAST
 
 
 def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
@@ -115,13 +87,6 @@ def dead(number: int, at: float) -> Sequence[e.Event]:
             end = e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", error="quota")
             return [*begin, end]
     return [*begin, e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", message="done")]
-
-
-def test_of_300_dead_sessions_none_needs_you() -> None:
-    events = [event for number in range(300) for event in dead(number, NOW - 100 * HOUR)]
-    fleet = reduce(Fleet(), [*events, e.ProcessesCounted(at=NOW)])
-    counts = build_snapshot(fleet, NOW).counts()
-    assert (counts["past"], counts["needs-you"], counts["mismatch"]) == (300, 0, 0)
 
 
 def test_a_crash_is_shown_at_once_and_past_an_hour_later_without_any_look() -> None:

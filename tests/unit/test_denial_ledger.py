@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
-from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry, stable_target
-from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.states import State
-from agentdash.report.audit import audit
-from agentdash.report.check import denials_report
-from tests.unit.rollout_files import all_files
-from tests.unit.story import CWD, FULL, WORKSPACE, T, begun, called, done, ended, polled, worker
+from tests.unit.story import begun, called, done, ended, polled, worker
 
 DENIED = "touch: cannot touch '/srv/board/x': Read-only file system\n"
 
@@ -142,61 +135,3 @@ def test_a_network_denial_names_the_host_and_is_likely() -> None:
     assert found.state is State.BLOCKED_SANDBOX
     assert [finding.kind for finding in found.sandbox.findings] == ["denied-network"]
     assert "likely" in found.assessment.why
-
-
-@pytest.mark.slow
-def test_denials_of_many_threads_are_listed_by_target_with_one_set_of_remedies() -> None:
-    report = denials_report(audit(all_files()))
-    targets = {target.target: target for target in report.targets}
-    board = targets["/home/dev/board/kanban.db"]
-    assert (board.what, board.operations, board.open) == ("filesystem", ["sqlite"], len(board.threads))
-    assert targets["example.com"].certainty == "likely" or targets["example.com"].what == "network"
-    roots = [common for common in report.remedies if "writable_roots" in common.remedy]
-    assert [common.targets for common in roots] == [["/home/dev/board/kanban.db"]]
-    assert tomllib.loads(roots[0].remedy) == {
-        "sandbox_workspace_write": {"writable_roots": ["/home/dev/board"]}
-    }
-    assert report.exit_code == 1
-
-
-# ---------------------------------------------------------------- the policy that was in force
-
-
-def set_policy(policy: Policy, at: float) -> e.Event:
-    return e.PolicySet(thread=T, at=at, line=7, policy=policy, origin="turn_context", cwd=CWD)
-
-
-def roots_of(entry: LedgerEntry) -> list[str]:
-    assert entry.remedy is not None
-    roots = tomllib.loads(entry.remedy.text)["sandbox_workspace_write"]["writable_roots"]
-    return list(roots)
-
-
-def test_a_remedy_is_of_the_policy_in_force_when_the_call_was_made() -> None:
-    """The policy changed while the command ran, and again afterwards."""
-    more = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/later", "write")))
-    (entry,) = ledger(
-        called("c1", "touch /srv/board/x", at=102.0),
-        set_policy(more, 103.0),
-        ended("c1", DENIED, at=104.0, exit_code=1),
-        set_policy(FULL, 105.0),
-    )
-    assert (entry.policy, roots_of(entry)) == (0, ["/srv/board"])
-
-
-def test_a_policy_that_was_stated_later_is_no_measure() -> None:
-    """The head of the file was not read."""
-    logged = e.ViolationLogged(
-        thread=T, at=102.5, call="c1", resource="filesystem", reason="read_only_file_system", path="/srv/b/x"
-    )
-    started = [event for event in begun() if not isinstance(event, e.PolicySet)]
-    later = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/later", "write")))
-    found = worker(
-        started, called("c1", "./tool", at=102.0), ended("c1", "no\n", exit_code=1), logged,
-        set_policy(later, 110.0), done(at=150.0), polled(160),
-    )  # fmt: skip
-    (entry,) = found.sandbox.denials
-    assert (entry.policy, roots_of(entry)) == (-1, ["/srv/b"])
-    assert entry.remedy is not None
-    assert entry.remedy.once is None  # it would replace roots that are not known
-    assert [f.configured for f in found.sandbox.findings if f.kind == "denied-filesystem"] == ["not stated"]

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agentdash.cli import app
+from agentdash.model.states import State
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
 from agentdash.report.exports import ExportReport, build_report
@@ -111,6 +112,12 @@ def test_report_has_all_workers_states_and_findings() -> None:
 )
 def test_every_version_can_be_exported(path: Path) -> None:
     assert Page(html(report_of(path))).tags >= {"table", "h1", "h2"}
+
+
+def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
+    (path,) = files("0.169.0", "full-access")
+    found = build_report("x", family_stream(Family(path.stem[-36:], (path,))), ended=False)
+    assert [worker.state for worker in found.workers] == [State.COMPLETED]
 
 
 # ---------------------------------------------------------------- escaping

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.judge.states import facts
 from agentdash.model import events as e
-from agentdash.model.denials import Denial
-from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Call
@@ -71,41 +68,6 @@ def call(text: str, **more: str) -> Call:
     return Call(id="c", at=1.0, line=1, kind="command", tool="shell", text=text)
 
 
-@pytest.mark.parametrize(
-    ("denial", "expected"),
-    [
-        (
-            Denial(
-                what="filesystem",
-                operation="write",
-                certainty="certain",
-                quote="touch: cannot touch '/etc/x': Read-only file system",
-                target="/etc/x",
-            ),
-            "may not write /etc/x (read-only file system)",
-        ),
-        (
-            Denial(
-                what="network",
-                operation="resolve",
-                certainty="likely",
-                quote="curl: (6) Could not resolve host: index.example.org",
-                target="index.example.org",
-            ),
-            "probably may not look up index.example.org (could not resolve host)",
-        ),
-        (
-            Denial(
-                what="filesystem", operation="create", certainty="certain", quote="Operation not permitted"
-            ),
-            "denied: make all (operation not permitted)",
-        ),
-    ],
-)
-def test_a_denial_has_its_operation_its_target_and_its_reason(denial: Denial, expected: str) -> None:
-    assert facts.denied(denial, "make all").text == expected
-
-
 def test_what_an_approval_is_for() -> None:
     escalated = Call(
         id="c",
@@ -119,7 +81,3 @@ def test_what_an_approval_is_for() -> None:
     assert facts.wants(escalated).text == "wants to leave the sandbox for git push (needs the network)"
     assert facts.wants(call("make")).text == "wants to run make"
     assert facts.wants(None).text == "wants an approval"
-
-
-def test_text_has_no_reason_twice() -> None:
-    assert Fact(FactKind.ASK, "asks", "Why?", why="Why?").text == "asks Why?"

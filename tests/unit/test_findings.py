@@ -69,25 +69,6 @@ def differing_fields(sandbox: Sandbox) -> list[DifferingField]:
     return [field for found in sandbox.findings if found.severity != "info" for field in found.fields]
 
 
-@pytest.mark.parametrize(
-    ("policy", "flag", "sandbox", "verdict", "expected"),
-    [
-        (WORKSPACE, "1", "", "match", []),
-        (ONLINE, "", "", "match", []),
-        (FULL, "0", "", "match", []),
-        (FULL, "1", "", "mismatch", ["stale-network-flag"]),
-        (FULL, "1", "seatbelt", "mismatch", ["foreign-sandbox-flag", "stale-network-flag"]),
-        (WORKSPACE, "", "", "mismatch", ["missing-network-flag"]),
-        (WORKSPACE, "1", "seatbelt", "mismatch", ["foreign-sandbox-flag"]),
-        (replace(FULL, network=Network.MEDIATED), "", "", "match", []),
-        (Policy(), "1", "", "match", []),
-    ],
-)
-def test_printed_flags(policy: Policy, flag: str, sandbox: str, verdict: str, expected: list[str]) -> None:
-    found = worker(begun(policy=policy), printed(flag, sandbox), done(), polled(110)).sandbox
-    assert (found.verdict, sorted(kinds(found))) == (verdict, expected)
-
-
 def test_foreign_flag_where_no_policy_is_stated() -> None:
     unstated = [event for event in begun() if not isinstance(event, e.PolicySet)]
     (finding,) = worker(unstated, printed("1", "seatbelt"), done(), polled(110)).sandbox.findings
@@ -127,10 +108,6 @@ def test_live_processes(
 
 
 # ---------------------------------------------------------------- what is compared, and with what
-
-
-def test_no_observation_is_unverified() -> None:
-    assert worker(begun(), called(), ended(), done(), polled(110)).sandbox.verdict == "unverified"
 
 
 def test_observations_of_one_cause_are_one_finding_that_quotes_both_sides() -> None:
@@ -338,40 +315,6 @@ def test_child_is_not_compared_with_a_later_policy_or_the_directory_of_its_paren
     assert snapshot_after(begun(), story, polled(110)).workers[1].sandbox.findings == ()
 
 
-def test_children_with_less_than_their_parent() -> None:
-    """The block of a real report (Codex 0.114 on macOS): PASS for the parent, FAIL for both children."""
-    block = (
-        'echo "=== $ROLE ==="; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED-}"; '
-        'echo "sandbox=${CODEX_SANDBOX-}"; echo "thread=${CODEX_THREAD_ID-}"; '
-        "python3 -c \"import socket; socket.getaddrinfo('example.com', 443)\"; "
-        "curl -sS -m 5 https://example.com; ping -c 1 1.1.1.1"
-    )
-    failed = (
-        "=== child ===\nflag=1\nsandbox=seatbelt\nthread=x\n"
-        "socket.gaierror: [Errno 8] nodename nor servname provided, or not known\n"
-        "curl: (6) Could not resolve host: example.com\nping: sendto: Operation not permitted\n"
-    )
-
-    def member(thread: str, output: str, **more: object) -> list[e.Event]:
-        story = begun(thread, version="0.114.0", policy=FULL, **more)
-        story[0] = replace(story[0], cwd="/Users/dev/project")
-        call = [called("c", block, at=102.0), ended("c", output, at=103.0, exit_code=2)]
-        return [*story, *(replace(event, thread=thread) for event in call), done(thread=thread, at=104)]
-
-    children = [member(child, failed, parent=T) for child in (CHILD, CHILD[:-1] + "e")]
-    passed = member(T, "=== parent ===\nflag=\nsandbox=\nthread=x\n93.184.215.14\n")
-    parent, *both = snapshot_after(passed, *children, polled(110)).workers
-    assert (parent.sandbox.verdict, [c.sandbox.verdict for c in both]) == ("match", ["mismatch", "mismatch"])
-    for child in both:
-        assert set(kinds(child.sandbox)) == {
-            "stale-network-flag",
-            "foreign-sandbox-flag",
-            "child-got-less",
-            "denied-under-full-access",
-        }
-    assert [c.state for c in both] == ["completed", "completed"]
-
-
 @pytest.mark.parametrize("online_first", [True, False])
 def test_child_got_less_is_of_commands_while_the_network_was_granted(online_first: bool) -> None:
     """A child whose network is turned on, or off, between two commands."""
@@ -419,79 +362,3 @@ def test_denied_under_full_access() -> None:
 
 
 # ---------------------------------------------------------------- the cells that differ
-
-
-REFUSED = (
-    called(text="touch /x"),
-    ended("c1", "touch: cannot touch '/x': Read-only file system", exit_code=1),
-)
-LAUNCHER = (CODEX, process(60, 50, started=100.0, argv=bwrap("--unshare-net")))
-
-
-@pytest.mark.parametrize(
-    ("policy", "story", "expected"),
-    [
-        (FULL, [called(), *live(CUT)], {"network-cut": ["network observed on/own namespace configured"]}),
-        (
-            WORKSPACE,
-            [called(), *live(HOST)],
-            {
-                "network-open": ["network observed off/host's configured"],
-                "filesystem-wider": ["files observed workspace/no sandbox configured"],
-            },
-        ),
-        (
-            FULL,
-            [*printed("1", "seatbelt"), *polled(110)],
-            {
-                "stale-network-flag": ["network_flag observed unset/1 configured"],
-                "foreign-sandbox-flag": ["sandbox_flag observed unset/seatbelt configured"],
-            },
-        ),
-        (
-            WORKSPACE,
-            [called(ask=True), *live(SANDBOXED, **NETWORK)],
-            {"escalated-not-host": ["files observed no sandbox/in a sandbox allowed"]},
-        ),
-        (
-            WORKSPACE,
-            [called(ask=True), *live(HOST, **NETWORK)],
-            {"escalated-flag-left": ["network_flag observed unset/1 allowed"]},
-        ),
-        (
-            FULL,
-            [called(), *live(OPEN_NET)],
-            {
-                "nested-sandbox": [
-                    "files observed no sandbox/in a sandbox configured",
-                    "seccomp observed none/filter configured",
-                ]
-            },
-        ),
-        (
-            FULL,
-            [called(), *live(Kernel(), *LAUNCHER, parent=60)],
-            {
-                "network-cut": ["network applied on/off configured"],
-                "filesystem-narrower": ["files applied unrestricted/workspace configured"],
-            },
-        ),
-        (WORKSPACE, [*REFUSED, done(), *polled(110)], {"denied-filesystem": []}),
-    ],
-)
-def test_cells_that_differ(policy: Policy, story: list[e.Event], expected: dict[str, list[str]]) -> None:
-    found = worker(begun(policy=policy), story).sandbox.findings
-    assert {
-        finding.kind.value: [
-            f"{cell.name} {cell.layer} {cell.expected}/{cell.actual} {cell.reference}"
-            for cell in finding.fields
-        ]
-        for finding in found
-    } == expected
-
-
-def test_cells_of_a_child() -> None:
-    (drift,) = differing_fields(family(ONLINE, WORKSPACE).sandbox)
-    cell = (drift.name, drift.layer, drift.expected, drift.actual, drift.reference)
-    assert cell == ("network", "configured", "on", "off", "parent")
-    assert (drift.expected_at, drift.actual_at) == (100.0, 104.0)

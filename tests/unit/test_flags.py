@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.reader import consistent_hypotheses
@@ -231,55 +230,6 @@ def test_exit_code_counts() -> None:
 )
 def test_the_quote_is_the_line_that_shows_it(script: str, output: str, quote: str) -> None:
     assert read_flags(script, output).quote == quote
-
-
-# ---------------------------------------------------------------- the own process's status
-
-STATUS = "Name:\tcat\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
-
-
-@pytest.mark.parametrize(
-    ("script", "output", "seccomp", "privileges", "sandboxed"),
-    [
-        ("cat /proc/self/status", STATUS, 2, True, None),
-        ("cat /proc/self/status | grep Seccomp", "Seccomp:\t2\n", 2, None, None),
-        ("grep -E 'Seccomp|NoNewPrivs' /proc/$$/status", "NoNewPrivs:\t0\nSeccomp:\t0\n", 0, False, False),
-        ("grep Seccomp: /proc/self/status; env", "Seccomp:\t2\nPATH=/bin\n", 2, None, None),
-        ("cat notes.txt", STATUS, None, None, None),
-        ("cat /proc/1/status", STATUS, None, None, None),
-        ("cat /proc/1/status; grep Pid /proc/self/status", STATUS, None, None, None),
-        ("cat notes.txt # /proc/self/status", STATUS, None, None, None),
-        ("echo 'cat /proc/self/status'", STATUS, None, None, None),
-        ("docker run x cat /proc/self/status", STATUS, None, None, None),
-        ("cat notes.txt; cat /proc/self/status >/dev/null", STATUS, None, None, None),
-        ("cat /proc/self/status", "Seccomp: much\n", None, None, None),
-        ("head -n 60 /proc/self/status", STATUS, 2, True, None),
-        ("head -60 /proc/$$/status", STATUS, 2, True, None),
-        ("head -c 99 /proc/self/status; head notes.txt", STATUS, None, None, None),
-        ("head /proc/self/status notes.txt", STATUS, None, None, None),
-        ("head -n 60 /proc/self/status | tail -3", STATUS, None, None, None),
-        ("ls /tmp; cat /proc/self/status", STATUS, 2, True, None),
-        ("env; cat /proc/self/status", STATUS, 2, True, None),
-        ("env cat /proc/self/status", STATUS, 2, True, None),
-        ("env | sort; cat /proc/self/status", STATUS, None, None, None),
-        ("curl -s file:///proc/1/status; grep Uid /proc/self/status", STATUS, None, None, None),
-        (
-            "x=$(ssh build cat /proc/self/status); echo $x; grep Uid /proc/self/status",
-            STATUS,
-            None,
-            None,
-            None,
-        ),
-        ("ssh build cat /proc/self/status", STATUS, None, None, None),
-        ("getent passwd; date; id; cat /proc/self/status", STATUS, 2, True, None),
-        ("git log; cat /proc/self/status", STATUS, None, None, None),
-    ],
-)
-def test_own_process_status(
-    script: str, output: str, seccomp: int | None, privileges: bool | None, sandboxed: bool | None
-) -> None:
-    found = restraints(script, output)
-    assert (found.seccomp, found.no_new_privs, found.sandboxed) == (seccomp, privileges, sandboxed)
 
 
 # ---------------------------------------------------------------- bounds

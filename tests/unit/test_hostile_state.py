@@ -71,7 +71,7 @@ def test_link_in_place_of_a_file_is_replaced(
     assert outside.read_bytes() == PRECIOUS
 
 
-@pytest.mark.parametrize("name", ["memory.sqlite", "digests.sqlite"])
+@pytest.mark.parametrize("name", ["memory-2.sqlite", "digests.sqlite"])
 @pytest.mark.parametrize("suffix", ["", "-journal", "-wal", "-shm"])
 @pytest.mark.parametrize(
     "arrange",
@@ -85,7 +85,7 @@ def test_nothing_outside_is_written_through_a_database(
         remember(state)
         digest(state)
     arrange(state / f"{name}{suffix}", outside)
-    if name == "memory.sqlite":
+    if name == "memory-2.sqlite":
         with pytest.raises(MemoryFileError, match="not believed"):
             Memory(state, state).past_workers()
         with pytest.raises(MemoryFileError, match="not believed"):
@@ -98,12 +98,12 @@ def test_nothing_outside_is_written_through_a_database(
 def test_no_file_is_removed_that_a_journal_names(state: Path, outside: Path) -> None:
     """SQLite removes the file that the end of a hot journal names, if no journal there names it too."""
     remember(state)
-    path = state / "memory.sqlite"
+    path = state / "memory-2.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA cache_size = 1")
         database.execute("PRAGMA cache_spill = 1")
         database.execute("BEGIN IMMEDIATE")
-        row = "INSERT INTO tmux_escape SELECT ?, value, zeroblob(3000), 1 FROM json_each(?)"
+        row = "INSERT INTO fact SELECT ?, value, 'escape', zeroblob(3000), x'', 1, 1 FROM json_each(?)"
         database.execute(row, ("h", str(list(range(200)))))
         journal = Path(f"{path}-journal").read_bytes()
         content = path.read_bytes()
@@ -136,7 +136,7 @@ def test_no_file_is_removed_that_a_journal_names(state: Path, outside: Path) -> 
 def test_foreign_schema_is_not_run(schema: str, state: Path) -> None:
     remember(state)
     assert digest(state) == [b"body"]
-    for name, table in (("memory.sqlite", "pane"), ("digests.sqlite", "digest")):
+    for name, table in (("memory-2.sqlite", "fact"), ("digests.sqlite", "digest")):
         with closing(sqlite3.connect(state / name)) as database:
             database.executescript(schema.format(table=table))
     with pytest.raises(MemoryFileError, match="other tables"):
@@ -217,19 +217,19 @@ def test_text_with_control_characters_is_not_believed(text: str, state: Path) ->
     with pytest.raises(OSError, match="control characters"):
         attention.read()
     remember(state)
-    with closing(sqlite3.connect(state / "memory.sqlite")) as database, database:
-        database.execute("UPDATE pane SET fact = replace(CAST(fact AS TEXT), 'codex', ?)", (text,))
+    with closing(sqlite3.connect(state / "memory-2.sqlite")) as database, database:
+        database.execute("UPDATE fact SET fact = replace(CAST(fact AS TEXT), 'codex', ?)", (text,))
     assert Memory(state, state).past_workers() == []
 
 
 def test_database_of_another_program_is_left_alone(state: Path) -> None:
-    with closing(sqlite3.connect(state / "memory.sqlite")) as database:
+    with closing(sqlite3.connect(state / "memory-2.sqlite")) as database:
         database.execute("CREATE TABLE bookmarks (url)")
-    (state / "memory.sqlite").chmod(0o600)
-    before = (state / "memory.sqlite").read_bytes()
+    (state / "memory-2.sqlite").chmod(0o600)
+    before = (state / "memory-2.sqlite").read_bytes()
     with pytest.raises(MemoryFileError, match="other tables"):
         remember(state)
-    assert (state / "memory.sqlite").read_bytes() == before
+    assert (state / "memory-2.sqlite").read_bytes() == before
 
 
 def test_odd_hidden_files_are_no_obstacle(state: Path, outside: Path) -> None:

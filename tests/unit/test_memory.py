@@ -91,12 +91,12 @@ def test_known_facts_are_not_written_again(memory: Memory) -> None:
 def test_facts_of_another_version_are_left_out(memory: Memory) -> None:
     memory.save([ThreadMemory("t1", (SEEN,))], [PAST], NOW)
     with closing(sqlite3.connect(memory.path)) as database, database:
-        database.execute("UPDATE observation SET fact = '{\"source\": 3}'")
-        database.execute("UPDATE pane SET fact = x'ff00'")
+        database.execute("UPDATE fact SET fact = '{\"source\": 3}' WHERE home != ''")
+        database.execute("UPDATE fact SET fact = x'ff00' WHERE home = ''")
     assert (memory.threads(["t1"]), memory.past_workers()) == ([], [])
 
 
-@pytest.mark.parametrize("kind", ["fifo", "text", "directory", "version", "symlink"])
+@pytest.mark.parametrize("kind", ["fifo", "text", "directory", "symlink"])
 def test_a_file_that_cannot_be_used_is_an_error_in_one_line(memory: Memory, kind: str) -> None:
     path = memory.path
     path.parent.mkdir()
@@ -107,9 +107,6 @@ def test_a_file_that_cannot_be_used_is_an_error_in_one_line(memory: Memory, kind
             path.write_text("no database" * 100)
         case "directory":
             path.mkdir()
-        case "version":
-            with closing(sqlite3.connect(path)) as database, database:
-                database.execute("PRAGMA user_version = 99")
         case "symlink":
             (path.parent / "target").write_text("")
             path.symlink_to(path.parent / "target")

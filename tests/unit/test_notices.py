@@ -14,14 +14,16 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.cli import notices
-from agentdash.config import Config, NoticeSettings, Occasion
+from agentdash.config import Config, NoticeSettings, Occasion, ThresholdSettings
 from agentdash.engine.hub import Hub
 from agentdash.model.events import SourceSeen
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import Group, State
+from agentdash.model.thread import Call, Tokens
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.notices import News, NoticeBook, is_quiet, notice_report
 from agentdash.report.redact import Scrubber
+from agentdash.thresholds import failures_in_a_row
 
 ASKS = Fact(FactKind.ASK, "asks", "Shall I sell Acme?")
 WAITING, RUNNING, DONE = State.WAITING_APPROVAL, State.RUNNING, State.COMPLETED
@@ -84,6 +86,41 @@ def test_children_the_past_and_stalls() -> None:
         worker(WAITING, 101.0, "acknowledged", standing=Group.DONE),
     ]
     assert told([(100.0, []), (101.0, workers), (103.0, workers)]) == {103.0: "slow stalled"}
+
+
+def failed(*outcomes: tuple[str, int]) -> tuple[Call, ...]:
+    """Return calls that have ended, the newest first: each with its command and its exit code."""
+    return tuple(
+        Call(str(n), float(n), n, "command", "exec", text, ended_at=float(n), outcome="ended", exit_code=code)
+        for n, (text, code) in enumerate(outcomes)
+    )
+
+
+def test_thresholds_are_told_once_each() -> None:
+    book = NoticeBook(("threshold",), ThresholdSettings(context=80, failing=3))
+    story = ((100.0, 10, 0), (101.0, 84, 1), (103.0, 86, 3), (105.0, 90, 4), (170.0, 95, 4))
+    seen = []
+    for at, context, failures in story:
+        tokens, calls = Tokens(context=context, window=100), failed(*[("make", 2)] * failures)
+        busy = worker(RUNNING, 50.0, tokens=tokens, calls=calls, last_activity=at)
+        seen += [each.passed for each in book.due(Snapshot(at, (busy,)), at)]
+    assert seen == [
+        ("context 86 %", "same call failed 3 times"),
+        ("context 95 %", "same call failed 4 times"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([("a", 1), ("a", 1), ("a", 1), ("b", 1)], 3),
+        ([("a", 0), ("a", 1), ("a", 1)], 0),
+        ([("a", 1), ("b", 0), ("a", 1)], 1),
+        ([], 0),
+    ],
+)
+def test_failures_in_a_row(outcomes: list[tuple[str, int]], expected: int) -> None:
+    assert failures_in_a_row(worker(RUNNING, 1.0, calls=failed(*outcomes))) == expected
 
 
 @pytest.mark.parametrize(

@@ -89,20 +89,6 @@ def test_claude_code_by_its_status_file(events: Events, state: State, words: str
     assert (found.state, words in found.assessment.why) == (state, True), found.assessment.why
 
 
-def test_agents_of_a_dead_process_are_not_waited_for() -> None:
-    events = [*claude(), *agent(), done(), status("busy")]
-    assert seen(events, alive=False).state is State.COMPLETED
-    assert seen([*claude(), status("busy")], alive=False).state is State.EXITED
-
-
-def test_agents_count_without_a_status_while_its_process_lives() -> None:
-    """`claude -p` writes a session file without a status."""
-    assert seen(claude(), agent(), done(), status(None)).state is State.RUNNING
-    assert seen(claude(), agent(ended=True), done(), status(None)).state is State.COMPLETED
-    aborted = e.TurnEnded(thread=T, at=103.0, line=9, how="aborted", reason="interrupted")
-    assert seen(claude(), agent(), aborted, status(None)).state is State.INTERRUPTED
-
-
 def codex() -> list[e.Event]:
     return [
         e.ThreadStarted(thread=T, at=100.0, line=1, cwd=CWD, version="0.171.0"),
@@ -159,17 +145,6 @@ def test_a_background_command_goes_on_while_what_it_started_lives(started: float
     alive = process(60, 11, started=started, env={"CLAUDE_CODE_SESSION_ID": T}, argv=("bash",))
     found = seen(claude(), left, status("idle", since=103.1), alive)
     assert (found.state, "goes on" in found.assessment.why) == (State.COMPLETED, goes_on)
-
-
-@pytest.mark.parametrize(
-    ("title", "name"),
-    [
-        ("Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA", "1:api"),
-        ("Go; fix a=1", "Go; fix a=1"),
-    ],
-)
-def test_a_question_to_the_terminal_is_no_name(title: str, name: str) -> None:
-    assert seen(pane(title=title)).name == name
 
 
 @pytest.mark.parametrize(

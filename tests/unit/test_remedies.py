@@ -61,11 +61,6 @@ def settings_once(remedy: Remedy | None) -> dict[str, object]:
     return tomllib.loads("\n".join(words[2::2]))
 
 
-def settings_pasted(remedy: Remedy | None) -> dict[str, object]:
-    assert remedy is not None
-    return tomllib.loads('model = "x"\n[tui]\nx = 1\n' + remedy.text)
-
-
 # ---------------------------------------------------------------- places
 
 
@@ -137,53 +132,12 @@ def test_places_that_must_not_be_opened(path: str, facts: PathFacts, words: str)
     assert (remedy.once, words in remedy.text) == (None, True)
 
 
-def test_missing_directory_below_a_shared_one_is_created_first() -> None:
-    facts = PathFacts(
-        kinds={
-            "/home/dev/.local/share/tool/a": GONE,
-            "/home/dev/.local/share/tool": GONE,
-            "/home/dev/.local/share": D,
-            "/home/dev": PathKind.HOME,
-        },
-        workspaces=(CWD,),
-    )
-    for path, operation in (
-        ("/home/dev/.local/share/tool", "mkdir"),
-        ("/home/dev/.local/share/tool/a/x", "create"),
-    ):
-        remedy = file_remedy(path, operation, facts=facts)
-        assert remedy is not None
-        assert remedy.once is not None
-        assert remedy.once.startswith("mkdir -p /home/dev/.local/share/tool && codex -c ")
-        assert "before that, `mkdir -p /home/dev/.local/share/tool`" in (remedy.where or "")
-
-
-def test_unknown_disk_is_a_condition() -> None:
-    unknown = file_remedy("/data/board/kanban.db")
-    known = file_remedy("/data/board/kanban.db", facts=PathFacts(kinds={"/data/board": D}))
-    assert unknown is not None
-    assert known is not None
-    assert "if that directory exists" in (unknown.where or "")
-    assert "if that directory exists" not in (known.where or "")
-
-
 @pytest.mark.parametrize("path", ["board/x", "~/board/x", "/data/bo…/x", "/data/\ufffd/x"])
 def test_inexact_path_has_no_remedy(path: str) -> None:
     assert file_remedy(path) is None
 
 
 # ---------------------------------------------------------------- forms
-
-
-def test_roots_are_merged() -> None:
-    extra = (PolicyRule("/home/u/other", "write"), PolicyRule("$TMPDIR", "write"))
-    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, *extra))
-    remedy = file_remedy('/data/my "board"/it\'s/x.db', policy=policy)
-    expected = {"sandbox_workspace_write": {"writable_roots": ["/home/u/other", '/data/my "board"/it\'s']}}
-    assert settings_once(remedy) == expected
-    pasted = settings_pasted(remedy)
-    assert pasted["sandbox_workspace_write"] == expected["sandbox_workspace_write"]
-    assert pasted["tui"] == {"x": 1}
 
 
 def test_configuration_lies_in_the_codex_home() -> None:
@@ -197,32 +151,6 @@ def test_configuration_lies_in_the_codex_home() -> None:
         assert (remedy.where or "").startswith(f"{file}, at the end")
 
 
-def test_profiles_have_tables_of_their_own() -> None:
-    entry = {"/data/board": "write"}
-    own = file_remedy("/data/board/x", policy=changed(WORKSPACE, profile="dev"))
-    expected = {"permissions": {"dev": {"filesystem": entry}}}
-    assert settings_once(own) == expected
-    assert settings_pasted(own)["permissions"] == expected["permissions"]
-    built_in = file_remedy("/data/board/x", policy=changed(WORKSPACE, profile=":workspace"))
-    extended = {"workspace-extended": {"extends": ":workspace", "filesystem": entry}}
-    assert settings_once(built_in) == {"default_permissions": "workspace-extended", "permissions": extended}
-    assert settings_pasted(built_in)["permissions"] == extended
-    assert built_in is not None
-    assert '`default_permissions = "workspace-extended"` above the first [table]' in (built_in.where or "")
-
-
-def test_policy_that_writes_nothing() -> None:
-    policy = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), "on-request")
-    inside, outside = file_remedy(f"{CWD}/x", policy=policy), file_remedy("/data/board/x", policy=policy)
-    assert inside is not None
-    assert inside.once == "codex -s workspace-write"
-    assert outside is not None
-    assert outside.text.startswith("approve that command")
-    online = network_remedy("example.com", policy=policy)
-    assert online is not None
-    assert online.once is None
-
-
 @pytest.mark.parametrize(
     "policy",
     [
@@ -233,13 +161,6 @@ def test_policy_that_writes_nothing() -> None:
 )
 def test_what_the_policy_allows_has_no_remedy(policy: Policy) -> None:
     assert file_remedy("/data/board/x", policy=policy) is None
-
-
-def test_repository_of_the_workspace_is_a_root() -> None:
-    """Files of old versions do not list what Codex protects."""
-    assert settings_once(file_remedy(f"{CWD}/.git/index.lock")) == {
-        "sandbox_workspace_write": {"writable_roots": [f"{CWD}/.git"]}
-    }
 
 
 def test_missing_names_that_codex_protects() -> None:
@@ -255,14 +176,6 @@ def test_missing_names_that_codex_protects() -> None:
     assert rules is not None
     assert (rules.where, rules.once) == (None, None)
     assert "credentials or rules" in rules.text
-
-
-def test_directory_that_is_writable_already_is_no_remedy() -> None:
-    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/locked", "read")))
-    facts = PathFacts(kinds={f"{CWD}/locked": GONE, CWD: D}, workspaces=(CWD,))
-    remedy = file_remedy(f"{CWD}/locked", "mkdir", policy=policy, facts=facts)
-    assert remedy is not None
-    assert remedy.once is None
 
 
 def test_denied_entry_of_a_profile() -> None:

@@ -17,10 +17,13 @@ from agentdash.collect.remote import link as link_module
 from agentdash.collect.remote.carrier import CarrierError, carrier, destination
 from agentdash.collect.remote.link import Link, RemoteSource
 from agentdash.config import HostSettings
+from agentdash.documents.worker import worker_report
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.remote import LinkState, RemoteHost
+from agentdash.model.states import State
 from agentdash.model.times import iso
+from agentdash.model.worker import Agent, Assessment, Worker
 from tests.live.patience import until
 
 CLOCK = SystemClock()
@@ -59,7 +62,10 @@ class FakeHost:
 
 
 def worker(ident: str, state: str = "running", change: str = "added", **more: object) -> bytes:
-    fields = {"id": ident, "kind": "codex-thread", "state": state, "name": f"task {ident}", **more}
+    whole = Worker(
+        ident, "codex-thread", f"task {ident}", Agent("codex"), Assessment(State.UNKNOWN, None, "")
+    )
+    fields = {**msgspec.to_builtins(worker_report(whole)), "state": state, **more}
     return document(change=change, worker=fields)
 
 
@@ -68,7 +74,7 @@ def alive(at: float | None = None, version: str = "9.9") -> bytes:
 
 
 def document(schema: str = "agentdash.change/1", **fields: object) -> bytes:
-    return msgspec.json.encode({"schema": schema, **fields}) + b"\n"
+    return msgspec.json.encode({"schema": schema, "at": "", **fields}) + b"\n"
 
 
 @pytest.fixture
@@ -132,7 +138,7 @@ async def test_workers_are_added_changed_and_removed(fake: FakeHost) -> None:
 async def test_heartbeats_tell_what_has_grown(fake: FakeHost) -> None:
     async with linked(fake) as (link, _):
         await until(lambda: is_connected(link))
-        ticks = [{"id": "a", "last_activity": "2026-01-01T00:00:00.000Z", "tokens": 7}, {"id": "no"}]
+        ticks = [{"id": "a", "last_activity": "2026-01-01T00:00:00.000Z", "tokens": 7}]
         fake.add(document(change="alive", at=iso(CLOCK.now()), ticks=ticks))
         await until(lambda: link.host.workers["a"].tokens.total == 7)
         assert link.host.workers["a"].last_activity == 1767225600.0

@@ -86,22 +86,6 @@ def test_denials_of_other_workers(line: str) -> None:
     assert "/home/dev/." in found.assessment.why
 
 
-def test_denial_text_without_a_sandbox_is_an_exit() -> None:
-    assert ran(*WORDS, kernel=HOST).state is State.EXITED
-
-
-def test_success_without_a_sandbox_completes() -> None:
-    found = ran("> build · model", "", "all done", kernel=HOST, status=0)
-    assert (found.state, found.assessment.why) == (State.COMPLETED, "its one task is done: exit code 0")
-
-
-def test_denial_before_a_success_does_not_block() -> None:
-    assert (
-        ran("touch: cannot touch '/home/dev/x': Read-only file system", "all done", status=0).state
-        is State.COMPLETED
-    )
-
-
 def test_denial_that_scrolled_away_still_counts() -> None:
     one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
     story = [

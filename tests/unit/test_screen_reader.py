@@ -7,18 +7,14 @@ import tomllib
 from collections import Counter
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from agentdash.agents.registry import adapters, tables
 from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
 from agentdash.agents.screen_rules import rules_of
 from agentdash.model.states import State
-from agentdash.report.elements import document_json
-from agentdash.report.explain import print_screen, screen_report
 from tests.unit.captures import FOLDERS, PANES, captures
 
 RULES = {agent: rules for agent in adapters() if (rules := rules_of(agent)) is not None}
@@ -286,40 +282,6 @@ def test_no_rule_is_written_twice(agent: str) -> None:
 
 
 # ---------------------------------------------------------------- document
-
-
-def test_reading_as_json() -> None:
-    reading = read("codex-0.169.0", "approve-edit")
-    report = screen_report(reading, "codex", versions_tested("codex", reading.rule)[:2])
-    assert msgspec.json.decode(document_json(report)) == {
-        "schema": "agentdash.explain-screen/1",
-        "agent": "codex",
-        "state": "waiting-approval",
-        "rule": "codex.approval-edit",
-        "text": "Would you like to make the following edits? · /home/dev/panes/run/outside.txt",
-        "frozen": False,
-        "partial": False,
-        "versions_tested": ["0.171.0", "0.169.0"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("reading", "said"),
-    [
-        (
-            ScreenReading("running", "codex.working", "• Working (3s"),
-            ("running", "codex.working", "1.2, 1.3"),
-        ),
-        (ScreenReading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
-        (ScreenReading(None, "codex.approval", "x", partial=True), ("half of a menu", "x")),
-        (NO_READING, ("not decided by this screen", "none matches")),
-    ],
-)
-def test_reading_as_text(reading: ScreenReading, said: tuple[str, ...]) -> None:
-    console = Console(width=100, record=True)
-    print_screen(screen_report(reading, "codex", ["1.2", "1.3"]), console)
-    shown = console.export_text()
-    assert all(part in shown for part in said)
 
 
 COMMAND_ON_SCREEN = "touch shell-ran.txt; sleep 12; echo shell-finished"

@@ -74,7 +74,6 @@ class AppServer:
         self.frames: list[dict[str, Any]] = []
         self.user_agent = "codex-tui/0.169.0 (Debian 12.0.0; x86_64) xterm (codex-tui; 0.169.0)"
         self.codex_home: str | None = str(home)
-        self.greeting: str | bytes | None = None
         """Sent before anything else."""
         self.silent: set[str] = set()
         """Methods that get no response."""
@@ -124,8 +123,6 @@ class AppServer:
     async def _serve(self, connection: ServerConnection) -> None:
         self._connection = connection
         self.connections += 1
-        if self.greeting is not None:
-            await connection.send(self.greeting)
         with suppress(ConnectionClosed):
             async for text in connection:
                 frame = json.loads(text)
@@ -231,7 +228,7 @@ async def test_loaded_threads_then_changes(server: AppServer, tmp_path: Path, cl
     feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"), status(CHILD, "idle"))
-        assert (feed.connected, feed.problem) == (True, None)
+        assert feed.connected
         await server.change(MAIN, BUSY)
         await recorder.expect(status(MAIN, "active", pushed=True))
         await server.change(MAIN, BUSY)  # unchanged
@@ -305,7 +302,6 @@ async def test_only_allowed_methods_and_no_responses_are_sent(
         )
         await server.change(MAIN, IDLE)
         await recorder.expect(status(MAIN, "idle", pushed=True))
-        assert feed.unanswered == 4
     assert set(server.methods()) <= ALLOWED_METHODS
     assert not [frame for frame in server.frames if {"result", "error"} & set(frame)]
 
@@ -349,7 +345,7 @@ async def test_reconnects_when_the_server_returns(server: AppServer, tmp_path: P
         await recorder.expect(
             source("app-server: received 1001 (going away); then sent 1001 (going away)", ok=False), ABSENT
         )
-        assert (feed.connected, feed.problem) == (False, None)
+        assert not feed.connected
         await server.start()
         await recorder.expect(source(), status(MAIN, "idle"))
 
@@ -360,7 +356,7 @@ async def test_nothing_is_reported_without_a_server(server: AppServer, tmp_path:
     assert await feed.poll(clock.now()) == []
     async with running(feed) as recorder:
         await clock.sleep_until(clock.now() + 3)
-        assert (feed.connected, feed.problem, recorder.events) == (False, None, [])
+        assert (feed.connected, recorder.events) == (False, [])
         home.symlink_to(tmp_path)
         await recorder.expect(source())
 
@@ -387,14 +383,14 @@ async def test_nothing_is_reported_without_a_server(server: AppServer, tmp_path:
     ],
     ids=lambda garbage: str(garbage[:60]),
 )
-async def test_malformed_messages_are_counted(
+async def test_malformed_messages_are_reported(
     garbage: str | bytes, server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    server.threads, server.greeting = {MAIN: thread(MAIN, IDLE)}, "["
+    server.threads = {MAIN: thread(MAIN, IDLE)}
     async with running(feed_of(tmp_path, clock)) as recorder:
-        await recorder.expect(source("connected, 1 or more messages not understood"), status(MAIN, "idle"))
+        await recorder.expect(source(), status(MAIN, "idle"))
         await server.send(garbage)
-        await recorder.expect(source("connected, 2 or more messages not understood"))
+        await recorder.expect(source("connected, with messages that are not understood"))
         await server.send(garbage)
         await server.change(MAIN, WAITING)
         await recorder.expect(status(MAIN, "active", "waitingOnApproval", pushed=True))
@@ -408,10 +404,8 @@ async def test_silent_server_is_a_problem_and_retried(
     feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source("the app-server does not answer", ok=False))
-        assert (feed.connected, feed.problem) == (False, "the app-server does not answer")
         server.silent = set()
         await recorder.expect(source())
-        assert feed.problem is None
     assert server.connections >= 2
 
 
@@ -426,7 +420,6 @@ async def test_nothing_is_sent_to_an_unproven_listener(
     assert health.detail.startswith("not used: the control socket belongs to another program, ")
     async with running(feed) as recorder:
         await recorder.expect(source(health.detail, ok=False))
-        assert feed.problem == health.detail
     assert server.frames == []
 
 
@@ -467,39 +460,6 @@ async def test_server_that_is_refused_is_left_alone(
         for _ in range(3):
             assert len(await feed.poll(1.0)) == 1
     assert (server.methods(), server.connections) == (["initialize"], 1)
-
-
-async def test_home_by_another_path(server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path)
-    server.codex_home = str(link)
-    assert await feed_of(tmp_path, clock).poll(0.0, timeout=10) == [source("connected", ok=True)]
-
-
-async def test_file_instead_of_the_socket_is_a_problem(tmp_path: Path, clock: Clock) -> None:
-    file = tmp_path / "app-server-control" / "app-server-control.sock"
-    file.parent.mkdir()
-    file.touch()
-    load_thread(tmp_path)
-    [health] = await feed_of(tmp_path, clock).poll(1.0)
-    assert isinstance(health, SourceSeen)
-    assert health.detail == "not used: the control socket is not a socket"
-
-
-async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    server.threads = {
-        MAIN: thread(MAIN, WAITING),
-        TITLE: thread(TITLE, BUSY, helper=True),
-        CHILD: thread(CHILD, IDLE),
-    }
-    assert await feed_of(tmp_path, clock).poll(77.0, timeout=10) == [
-        StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",), cwd="/home/dev"),
-        StatusPushed(at=77.0, thread=CHILD, status="idle", cwd="/home/dev"),
-        SourceSeen(at=77.0, name="codex feed", ok=True, detail="connected"),
-    ]
-    await server.wait_for(lambda: not server.listening)
-    assert server.close_codes == [1000]
-    assert set(server.methods()) <= ALLOWED_METHODS
 
 
 def test_websockets_is_imported_only_with_a_server(tmp_path: Path) -> None:

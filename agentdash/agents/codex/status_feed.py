@@ -56,14 +56,12 @@ _CLOSE_TIMEOUT_S: Final = 0.5
 _MAX_MESSAGE_BYTES: Final = 16 << 20
 """Codex's own limit for one frame; longer messages end the connection. Usual ones are short, but a read
 thread has its preview."""
-_RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
-"""Before connecting again after a failure; the last one repeats."""
+_RETRY_S: Final = 5.0
+"""Before connecting again after a failure."""
 _SEARCH_INTERVAL_S: Final = 0.1
 """Between two checks whether there is an app-server with a loaded thread; a check takes 20 µs. In a fresh
 home the socket appears 0.35 s before the first menu is on the screen, and the first thread's lock 0.15 s
 before it."""
-_IDLE_SEARCH_INTERVAL_S: Final = 0.5
-"""Likewise while nothing happens in this home."""
 
 
 class StatusFeed:
@@ -88,47 +86,24 @@ class StatusFeed:
         self._health: tuple[bool, str] = (False, NO_APP_SERVER)
         """Whether connected, and the detail, as emitted last."""
         self._state = ServerState()
-        self._dead: tuple[int, int] | None = None
-        """The socket that a killed app-server left behind."""
-        self._refused: dict[tuple[int, int], RefusedError] = {}
-        """The last socket of an app-server that was refused, and why."""
+        self._useless: tuple[tuple[int, int], OSError] | None = None
+        """The last socket of an app-server that was killed or refused, and why it is of no use."""
 
     @property
     def connected(self) -> bool:
         """Whether `stream` is connected to an app-server now."""
         return self._health[0]
 
-    @property
-    def problem(self) -> str | None:
-        """Why a running app-server cannot be connected to, or None."""
-        ok, detail = self._health
-        return None if ok or detail == NO_APP_SERVER else detail
-
-    @property
-    def unanswered(self) -> int:
-        """Number of requests that the app-server has sent; other clients answer them."""
-        return self._state.requests
-
-    async def stream(
-        self,
-        emit: Callable[[Sequence[Event]], None],
-        is_idle: Callable[[], bool] = lambda: False,
-    ) -> None:
+    async def stream(self, emit: Callable[[Sequence[Event]], None]) -> None:
         """Emit status changes while an app-server is running, until cancelled.
 
         `SourceSeen` is emitted when a connection opens, closes or fails, and when messages are malformed; not
         while no app-server has been found. A thread that is no longer loaded when the connection is opened
         again is emitted as `not-loaded`.
-
-        Args:
-            is_idle: returns whether nothing happens in this home: then an app-server is looked for less
-                often.
         """
-        failures = 0
         while True:
             try:
                 async with self._connection(self._state, self._clock.now) as connection:
-                    failures = 0
                     for number in count(1):
                         if connection.subscribed:
                             break
@@ -138,13 +113,10 @@ class StatusFeed:
                         if events := await connection.receive():
                             emit(events)
             except _AbsentError:
-                failures = 0
                 self._emit_health(emit, False, NO_APP_SERVER)
-                self._state = ServerState()
-                pause = _IDLE_SEARCH_INTERVAL_S if is_idle() else _SEARCH_INTERVAL_S
+                pause = _SEARCH_INTERVAL_S
             except OSError as error:
-                failures = failures + 1 if not self.connected else 0
-                pause = _RETRY_DELAYS_S[min(failures, len(_RETRY_DELAYS_S) - 1)]
+                pause = _RETRY_S
                 self._emit_health(emit, False, _reason(error))
             else:
                 continue  # closed to end a subscription: connect again with the same state
@@ -203,10 +175,10 @@ class StatusFeed:
         except UnprovenError as error:
             raise PermissionError(f"not used: the control socket {error}") from error
         except RefusedError as error:
-            self._refused = {identity: error}
+            self._useless = identity, error
             raise
         except (ConnectionRefusedError, FileNotFoundError) as error:
-            self._dead = identity
+            self._useless = identity, _AbsentError()
             raise _AbsentError from error
         except (WebSocketException, EOFError) as error:
             raise ConnectionError(f"app-server: {error}") from error
@@ -222,10 +194,10 @@ class StatusFeed:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _AbsentError from error
         identity = (status.st_ino, status.st_mtime_ns)
-        if identity == self._dead or not self._is_loaded_since(status.st_mtime):
+        if not self._is_loaded_since(status.st_mtime):
             raise _AbsentError
-        if identity in self._refused:
-            raise self._refused[identity]
+        if self._useless is not None and self._useless[0] == identity:
+            raise self._useless[1]
         return identity
 
     def _is_loaded_since(self, created: float) -> bool:
@@ -250,11 +222,7 @@ class _AbsentError(ConnectionError):
 
 
 def _connected_detail(state: ServerState) -> str:
-    """Return the detail of a healthy source. It changes only when the number of malformed messages
-    doubles."""
-    if not state.malformed:
-        return "connected"
-    return f"connected, {1 << state.malformed.bit_length() - 1} or more messages not understood"
+    return "connected, with messages that are not understood" if state.malformed else "connected"
 
 
 def _reason(error: OSError) -> str:
@@ -313,10 +281,8 @@ class ServerState:
         self.unsubscribed: set[str] = set()
         """Threads that Codex subscribed this client to, and whose subscription was ended by closing the
         connection."""
-        self.requests = 0
-        """Requests of the server, left unanswered."""
-        self.malformed = 0
-        """Messages that could not be parsed."""
+        self.malformed = False
+        """Whether a message could not be parsed."""
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -461,12 +427,10 @@ class AppServerConnection:
                     return await self._on_status(_event(at, changed.thread_id, changed.status))
                 case "thread/started":
                     return self._add_thread(_decode(message.params, _ThreadResult).thread, at)
-            if message.id is not None:
-                self._state.requests += 1
             if message.id is not None or message.method == "turn/started":
                 self._on_subscription(_decode(message.params, _ThreadRef).thread_id)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._state.malformed += 1
+            self._state.malformed = True
         return []
 
     async def _on_response(self, message: _Message, at: float) -> list[StatusPushed]:

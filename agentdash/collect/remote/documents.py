@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from agentdash.documents.read_worker import lenient
 from agentdash.documents.worker import ChangeReport
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
@@ -33,7 +32,12 @@ class SchemaError(Exception):
     """The agentdash there writes another schema. The message is one line, with what to do."""
 
 
-_decoder: Final = JsonDecoder(lenient(ChangeReport))
+class _Head(msgspec.Struct):
+    schema: str
+
+
+_decoder: Final = JsonDecoder(ChangeReport)
+_heads: Final = JsonDecoder(_Head)
 
 
 def parse_change(line: bytes) -> ChangeReport:
@@ -44,22 +48,23 @@ def parse_change(line: bytes) -> ChangeReport:
         SchemaError: it has another schema.
     """
     try:
+        _check_schema(_heads.decode(line).schema)
         change = _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(clean_line(str(error))) from error
-    if change.schema != SCHEMA:
-        raise _other_schema(change.schema)
     if change.worker is not None and not change.worker.id:
         raise ValueError("a worker without an id")
     return _cleaned_struct(change)
 
 
-def _other_schema(schema: str) -> Exception:
+def _check_schema(schema: str) -> None:
+    if schema == SCHEMA:
+        return
     known = _SCHEMA.fullmatch(schema)
     if known is None:
-        return ValueError(f"a document of schema {clean_line(schema, 60)!r}")
+        raise ValueError(f"a document of schema {clean_line(schema, 60)!r}")
     where = "here" if int(known[1]) > 1 else "there"
-    return SchemaError(f"agentdash there writes {known[0]}, and this one reads {SCHEMA}: update it {where}")
+    raise SchemaError(f"agentdash there writes {known[0]}, and this one reads {SCHEMA}: update it {where}")
 
 
 def _cleaned_struct(value: _T) -> _T:

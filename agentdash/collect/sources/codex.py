@@ -19,7 +19,7 @@ class StatusFeedSource:
     """Reads the status feed of a Codex home while an app-server of it is running.
 
     Args:
-        scheduler: notified of activity; while idle, a server is looked for less often.
+        scheduler: notified of activity.
     """
 
     name = "codex feed"
@@ -42,7 +42,7 @@ class StatusFeedSource:
             self._scheduler.mark_activity()
             emit(events)
 
-        await self._feed.stream(emit_pushed, self._scheduler.is_idle)
+        await self._feed.stream(emit_pushed)
 
 
 _MAX_DEFERRED_EVENTS: Final = 200

@@ -8,7 +8,6 @@ well.
 from __future__ import annotations
 
 import asyncio
-import errno
 import math
 import os
 import stat as modes
@@ -16,7 +15,6 @@ import time
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Container,
     Iterable,
     Iterator,
@@ -25,7 +23,7 @@ from collections.abc import (
 )
 from functools import cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -41,9 +39,6 @@ from agentdash.collect.tail.log_file import (
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.line_marks import NO_MARKS, LineMarks
 
-if TYPE_CHECKING:
-    from agentdash.collect.tail.fs_events import FileWatcher
-
 # Paths are strings inside: a sweep lists thousands of them, several times a minute.
 # ruff: noqa: PTH112, PTH116
 
@@ -56,21 +51,17 @@ first directory."""
 _RECENT_NS: Final = 600_000_000_000
 """A file counts as recently written for 10 minutes."""
 _SWEEP_INTERVAL_S: Final = 5.0
-"""Between two sweeps while file events work: these may miss a change."""
-_SWEEP_WITHOUT_EVENTS_INTERVAL_S: Final = 2.0
-"""Between two sweeps without file events."""
-_SWEEP_COST_FACTOR: Final = 700
+"""Between two sweeps: file events may miss a change."""
+_SWEEP_COST_FACTOR: Final = 500
 """Least pause between two sweeps, as a multiple of the time that a sweep takes: bounds the cost of large
-trees to 0.15 % of a core."""
+trees to 0.2 % of a core."""
 _URGENT_SWEEP_COST_FACTOR: Final = 10
 """The same when the tree is known to have changed."""
 _MAX_SWEEP_INTERVAL_S: Final = 20.0
-"""Longest pause between two sweeps, however large the tree."""
-_MAX_RECENT_LOGS: Final = 100
-"""Logs that are read at first because they changed recently, beyond the newest ones. All logs of a home that
-was copied have changed, and a day of scripted sessions has thousands."""
 _MAX_RECENT_BYTES: Final = 2 << 20
-"""Of these logs, as far as they are read at first."""
+"""Of the logs that are read at first because they changed recently, beyond the newest ones, as far as they
+are read at first: all logs of a home that was copied have changed, and a day of scripted sessions has
+thousands."""
 _MAX_PORTION_S: Final = 0.02
 """Time that reading may block the event loop."""
 _FILL_AFTER_S: Final = 2.0
@@ -89,13 +80,7 @@ class FileVanished(msgspec.Struct, frozen=True):
     path: Path
 
 
-class FileKnown(msgspec.Struct, frozen=True):
-    """The file is not read: what it contains is known. Emitted by the first sweep alone."""
-
-    path: Path
-
-
-Change = FileGrown | FileKnown | FileMoved | FileVanished | FileUnreadable
+Change = FileGrown | FileMoved | FileVanished | FileUnreadable
 
 
 class LogFollower:
@@ -111,12 +96,9 @@ class LogFollower:
         skim_above: size in bytes above which only the head and the tail of a file are read at first.
         newest: how many of the newest logs are read at first; the others are read when they change. None:
             all.
-        since: logs that were changed after this (unix seconds) are read at first too, the newest by
-            `age_key` first, up to a number and a size. `unread_recent` are the others.
-        age_key: returns a sort key for a path: newer logs sort higher, whatever their times of change, since
-            copied files have others. By default its name, since names of rollouts begin with their time.
+        since: logs that were changed after this (unix seconds) are read at first too, the newest first, up to
+            a size. `unread_recent` are the others.
         is_open: whether a program has a log open: such logs are read at first in any case.
-        known: returns those of the files to read at first that need not be read.
         whole: logs that are read at first, and whole, whatever their size.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
@@ -130,10 +112,8 @@ class LogFollower:
         *,
         skim_above: int | None = None,
         newest: int | None = None,
-        since: float | None = None,
-        age_key: Callable[[str], str | float] = os.path.basename,
+        since: float = math.inf,
         is_open: Callable[[str], bool] = lambda _: False,
-        known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
         whole: Container[str] = (),
         marks: LineMarks = NO_MARKS,
         max_line: int = MAX_LINE_BYTES,
@@ -143,12 +123,10 @@ class LogFollower:
         self._tree = LogTree(self._roots, log_of)
         self._limits = ReadLimits(skim_above, max_line, batch, marks)
         self._newest = newest
-        """How many logs the next sweep reads; after the first one, all that have changed."""
-        self._since = since or math.inf
-        self._age_key: Callable[[str], Any] = age_key
+        self._since = since
         self._is_open = is_open
-        self._known = known
         self._whole = whole
+        self._has_swept = False
         self.unread_recent: dict[str, int] = {}
         """Logs that changed recently and were not read at first, and their sizes in bytes."""
         self._logs: dict[str, LogFile] = {}
@@ -162,12 +140,6 @@ class LogFollower:
         """The log that is being read whole."""
         self._needs_sweep = False
         """Whether a change was noticed that only a sweep can resolve."""
-        self._watch: FileWatcher | None = None
-
-    @property
-    def watching(self) -> str:
-        """How `follow` notices changes, for the status line: `events`, or `polling: ` and the reason."""
-        return self._watch.state if self._watch is not None else "polling: not following"
 
     # ------------------------------------------------------------ changes
 
@@ -189,16 +161,13 @@ class LogFollower:
         yield from self._match_logs(found)
         changed = [key for key, file in found.items() if self._logs[key].read_state != file_state(file.stat)]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
-        chosen = self._chosen(changed, found)
-        known = self._known_paths([found[key].path for key in changed if key in chosen])
+        chosen = set(changed) if self._has_swept else self._chosen(changed, found)
+        self._has_swept = True
         for key in changed:
-            if found[key].path in known:
-                self._logs[key].postpone(found[key].stat)
-                yield FileKnown(Path(found[key].path))
-            elif key in chosen:
+            if key in chosen:
                 yield from self._read(key)
-            else:
-                self._logs[key].postpone(found[key].stat)
+            else:  # it is read when it changes
+                self._logs[key].read_state = file_state(found[key].stat)
 
     def _match_logs(self, found: Mapping[str, FoundFile]) -> Iterator[Change]:
         """Match the known logs with the files that were found: vanished, new, moved."""
@@ -208,43 +177,33 @@ class LogFollower:
                 gone = self._logs.pop(key)
                 if gone.emitted:
                     yield FileVanished(Path(gone.path))
-        for key, (path, stat) in found.items():
+        for key, (path, _) in found.items():
             if (log := self._logs.get(key)) is None:
                 limits = replace(self._limits, skim_above=None) if key in self._whole else self._limits
                 self._logs[key] = LogFile(path, limits)
             elif log.path != path:
-                if not log.is_same_file(path, stat):
-                    log.restart()
                 log.path = path
                 if log.emitted:
                     yield FileMoved(Path(path))
 
-    def _known_paths(self, paths: list[str]) -> set[str]:
-        """Return those of the files to read that need not be read; after the first sweep none."""
-        known = self._known([Path(path) for path in paths]) if self._known is not None else ()
-        self._known = None
-        return {str(path) for path in known}
-
     def _chosen(self, changed: list[str], found: Mapping[str, FoundFile]) -> set[str]:
-        """Return the logs to read: all that have changed; at first the newest and some recent ones.
+        """Return the logs to read at first: the newest, open ones, and some recent ones.
 
         Args:
-            changed: newest change first.
-            found: all logs.
+            changed: all logs, newest change first.
+            found: their files.
         """
         if self._newest is None:
             return set(changed)
         chosen = set(changed[: self._newest])
         chosen.update(key for key in changed[self._newest :] if key in self._whole or self._is_open(key))
-        most = len(chosen) + _MAX_RECENT_LOGS
-        self._newest = None
-        recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]
-        recent.sort(key=lambda key: self._age_key(found[key].path), reverse=True)
         room = _MAX_RECENT_BYTES
-        for key in recent:
-            size = found[key].stat.st_size
+        for key in changed:
+            size, modified = found[key].stat.st_size, found[key].stat.st_mtime
+            if key in chosen or modified < self._since:
+                continue
             room -= min(size, self._limits.skim_above or size)
-            if room < 0 or len(chosen) == most:
+            if room < 0:
                 self.unread_recent[key] = size
             else:
                 chosen.add(key)
@@ -273,7 +232,7 @@ class LogFollower:
         """
         from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - not needed to sweep
 
-        self._watch = watch = FileWatcher(self._roots)
+        watch = FileWatcher(self._roots)
         hints: set[str] = set()
         polled_at = 0.0
         sweeping = True
@@ -304,11 +263,11 @@ class LogFollower:
     def _next_sweep(self) -> float:
         """Return when the next sweep is due, on the monotonic clock: soon if the tree has changed, but never
         at noticeable cost."""
+        cost = self._tree.cost_s
         if self._needs_sweep:
-            return self._tree.scanned_at + _URGENT_SWEEP_COST_FACTOR * self._tree.cost_s
-        interval = _SWEEP_INTERVAL_S if self.watching == "events" else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
-        affordable = min(_SWEEP_COST_FACTOR * self._tree.cost_s, _MAX_SWEEP_INTERVAL_S)
-        return self._tree.scanned_at + max(interval, affordable)
+            return self._tree.scanned_at + _URGENT_SWEEP_COST_FACTOR * cost
+        affordable = min(_SWEEP_COST_FACTOR * cost, _MAX_SWEEP_INTERVAL_S)
+        return self._tree.scanned_at + max(_SWEEP_INTERVAL_S, affordable)
 
     def _forget_old(self) -> None:
         """Forget which logs were read recently, except those that were written to in the last minutes."""
@@ -373,7 +332,6 @@ def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 # ------------------------------------------------------------ find the logs below some directories
-# Paths are strings here: a tree has thousands of them, and is scanned several times a minute.
 
 
 _LINK_DEPTH: Final = 3
@@ -420,12 +378,7 @@ class LogTree:
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
-                        if (key := self.log_of(entry.path)) is not None:
-                            _add_file(key, entry, found, unreadable)
-                        elif entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
-                        elif entry.name.isdecimal():  # named as a year, a month or a day
-                            self._add_linked(entry, folders, unreadable)
+                        self._add(entry, found, folders, unreadable)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -434,29 +387,28 @@ class LogTree:
         self.cost_s = self.scanned_at - began
         return found, unreadable
 
-    def _add_linked(self, entry: os.DirEntry[str], folders: list[str], unreadable: dict[str, str]) -> None:
-        """Add a directory that is a link, as `CodexHome` does; report it if it is not a directory."""
+    def _add(
+        self,
+        entry: os.DirEntry[str],
+        found: dict[str, FoundFile],
+        folders: list[str],
+        unreadable: dict[str, str],
+    ) -> None:
+        """Add a directory, or a file of a log, unless the log is read from another one."""
         try:
-            if entry.is_dir() and entry.path.count(os.sep) <= self._max_separators:
-                folders.append(entry.path)
-            else:
-                unreadable[entry.path] = os.strerror(errno.ENOTDIR)
+            if (key := self.log_of(entry.path)) is None:
+                # a link that is named as a year, a month or a day is followed
+                follows = entry.name.isdecimal() and entry.path.count(os.sep) <= self._max_separators
+                if entry.is_dir(follow_symlinks=follows):
+                    folders.append(entry.path)
+                return
+            file = FoundFile(entry.path, entry.stat())
+        except FileNotFoundError:  # deleted since it was listed, or a dangling link
+            return
         except OSError as error:  # a loop of links
             unreadable[entry.path] = failure_reason(error)
-
-
-def _add_file(
-    key: str, entry: os.DirEntry[str], found: dict[str, FoundFile], unreadable: dict[str, str]
-) -> None:
-    """Add a file of a log, unless the log is read from another one."""
-    try:
-        file = FoundFile(entry.path, entry.stat())
-    except FileNotFoundError:  # deleted since it was listed, or a dangling link
-        return
-    except OSError as error:  # a loop of links
-        unreadable[entry.path] = failure_reason(error)
-        return
-    if not modes.S_ISREG(file.stat.st_mode):  # never opened: a pipe or a device would block
-        unreadable[entry.path] = "not a regular file"
-    elif key not in found or file.rank > found[key].rank:
-        found[key] = file
+            return
+        if not modes.S_ISREG(file.stat.st_mode):  # never opened: a pipe or a device would block
+            unreadable[entry.path] = "not a regular file"
+        elif key not in found or file.rank > found[key].rank:
+            found[key] = file

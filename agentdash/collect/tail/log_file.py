@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
-from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.line_marks import NO_MARKS, LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -26,7 +25,7 @@ _path = lru_cache(maxsize=1_000)(Path)
 """Parsing the path of a log takes as long as reading a line of it."""
 _HEAD_BYTES: Final = 48 << 10
 _TAIL_BYTES: Final = 48 << 10
-"""Read of a skimmed file's beginning and end; more where these hold no whole line."""
+"""Read of a skimmed file's beginning and end; more where the end holds no whole line."""
 _FINGERPRINT_BYTES: Final = 256
 """Before the offset, compared before reading on: the file may have been truncated, and have grown again
 since."""
@@ -120,11 +119,6 @@ class LogFile:
         """Time of change as found last, in nanoseconds."""
         return self._size_and_mtime[1] if self._size_and_mtime else 0
 
-    def postpone(self, stat: os.stat_result) -> None:
-        """Leave the file unread until it changes."""
-        self._id = file_identity(stat)
-        self.read_state = file_state(stat)
-
     def restart(self, *, whole: bool = False) -> None:
         """Discard what was read; with `whole`, do not skim any more."""
         self._never_skim = self._never_skim or whole
@@ -135,20 +129,6 @@ class LogFile:
         self.skimmed = False
         self._same_turn = False
         self.read_state = None
-
-    def is_same_file(self, path: str, stat: os.stat_result) -> bool:
-        """Return whether a file found elsewhere is this file: inodes of deleted files are reused at once."""
-        if self._id != file_identity(stat):
-            return False
-        if not self._offset:
-            return (self._size_and_mtime or (self.read_state or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
-        if stat.st_size < self._offset:
-            return False
-        try:
-            with open_regular(path) as fd:
-                return self._fingerprint_matches(fd)
-        except OSError:
-            return False
 
     def read(self) -> Iterator[FileGrown | FileUnreadable]:
         """Yield everything that is new.
@@ -178,8 +158,8 @@ class LogFile:
         """Read the next batch; return what was found, and the file's size in bytes."""
         with open_regular(self.path) as fd:
             stat = os.fstat(fd)
-            truncated = stat.st_size < self._offset or not self._fingerprint_matches(fd)
-            if truncated or self._id != file_identity(stat):
+            is_same = self._id == file_identity(stat) and stat.st_size >= self._offset
+            if not is_same or _bytes_before(fd, self._offset, len(self._fingerprint)) != self._fingerprint:
                 self.restart()
                 self._id = file_identity(stat)
             if not self._offset and (skimmed := self._skim(fd, stat)):
@@ -192,52 +172,26 @@ class LogFile:
         self.read_state = file_state(stat) if at_end and _is_settled(stat) else None
         return grown, stat.st_size
 
-    def _fingerprint_matches(self, fd: int) -> bool:
-        return _bytes_before(fd, self._offset, len(self._fingerprint)) == self._fingerprint
-
     def _skim(self, fd: int, stat: os.stat_result) -> list[FileGrown]:
         """Read the head of a large file, to continue at its tail; return what was found if that leaves a
         gap."""
-        skim_above = self._limits.skim_above
-        if (
-            skim_above is None
-            or self._never_skim
-            or stat.st_size <= max(skim_above, _HEAD_BYTES + _TAIL_BYTES)
-        ):
+        limits = self._limits
+        if limits.skim_above is None or self._never_skim or stat.st_size <= limits.skim_above:
             return []
         head = os.pread(fd, _HEAD_BYTES, 0)
-        while b"\n" not in head and len(head) < min(self._limits.max_line, stat.st_size):
-            head += os.pread(fd, READ_BLOCK_BYTES, len(head))
-        head = head[: max(head.rfind(b"\n", 0, _HEAD_BYTES), head.find(b"\n")) + 1]
-        start = self._tail_start(fd, stat.st_size, len(head))
+        head = head[: head.rfind(b"\n") + 1]
+        start = _tail_start(fd, stat.st_size, len(head))
         if not head or start <= len(head):
             return []
         self.skimmed = True
         grown = self._grown(stat, head)
-        self._lines = LineSplitter(self._limits.max_line, 0)
-        marks = self._limits.marks
-        found = lines_in_force(fd, len(head), start, marks, self._limits.max_line)
-        self._same_turn = found.begins_turn is False and any(mark in head for mark in marks.turn)
+        found = lines_in_force(fd, len(head), start, limits.marks, limits.max_line)
+        self._same_turn = found.begins_turn is False and any(mark in head for mark in limits.marks.turn)
+        self._lines = LineSplitter(limits.max_line, 0)
         grown += self._grown(stat, b"".join(line + b"\n" for line in found.lines))
         self._offset = start
         self._fingerprint = _bytes_before(fd, start, _FINGERPRINT_BYTES)
-        self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._fingerprint.endswith(b"\n"))
         return grown
-
-    def _tail_start(self, fd: int, size: int, floor: int) -> int:
-        """Return the offset of the tail: the first line that begins within the last 48 KiB, if one of them is
-        complete; else the last complete line, unless that is too long to be kept."""
-        block = _bytes_before(fd, size, _TAIL_BYTES)
-        first = block.find(b"\n")
-        if block.count(b"\n") > 1:
-            return size - _TAIL_BYTES + first + 1
-        start = size - _TAIL_BYTES
-        lowest = max(floor, start - self._limits.max_line)
-        if (newline := find_last(fd, b"\n", lowest, start)) >= 0:
-            return newline + 1
-        if lowest == floor:
-            return floor
-        return size if first < 0 else size - _TAIL_BYTES + first + 1
 
     # ------------------------------------------------------------ compressed files
 
@@ -330,6 +284,15 @@ def _bytes_before(fd: int, end: int, length: int) -> bytes:
     return os.pread(fd, min(length, end), max(0, end - length))
 
 
+def _tail_start(fd: int, size: int, floor: int) -> int:
+    """Return the offset of the tail: the first line that begins within the last 48 KiB, if one of them is
+    complete; else the line that begins before."""
+    block = _bytes_before(fd, size, _TAIL_BYTES)
+    if block.count(b"\n") > 1:
+        return size - len(block) + block.index(b"\n") + 1
+    return max(floor, find_last(fd, b"\n", floor, size - len(block)) + 1)
+
+
 # ------------------------------------------------------------
 # Find the lines in the gap of a skimmed file that still hold in its tail: the beginning of the newest turn,
 # which may be longer than the tail, and what was changed since
@@ -394,11 +357,7 @@ def find_last(fd: int, mark: bytes, low: int, high: int) -> int:
 def _line_at(fd: int, at: int, low: int, max_line: int) -> bytes | None:
     """Return the line that contains an offset, or None if it is not complete, or longer than `max_line`
     bytes."""
-    lowest = max(low, at - max_line)
-    newline = find_last(fd, b"\n", lowest, at)
-    if newline < 0 and lowest > low:
-        return None
-    start = newline + 1 if newline >= 0 else low
+    start = max(low, find_last(fd, b"\n", max(low, at - max_line), at) + 1)
     line = b""
     while b"\n" not in line and len(line) <= max_line:
         block = os.pread(fd, _FIRST_BLOCK_BYTES, start + len(line))
@@ -406,7 +365,7 @@ def _line_at(fd: int, at: int, low: int, max_line: int) -> bytes | None:
             return None
         line += block
     line, end, _ = line.partition(b"\n")
-    return line if end and len(line) <= max_line else None
+    return line if end and len(line) <= max_line and start + len(line) >= at else None
 
 
 class LineSplitter:
@@ -415,21 +374,21 @@ class LineSplitter:
     Args:
         max_line: bytes of the longest line that is kept; longer ones are skipped, and counted.
         number: of the first line to come; 0 if it is not known, and then for all lines.
-        inside: whether the data begins in the middle of a line, which is skipped.
     """
 
-    def __init__(self, max_line: int, number: int = 1, *, inside: bool = False) -> None:
+    def __init__(self, max_line: int, number: int = 1) -> None:
         self.number = number
         self._max_line = max_line
         self._partial = b""
-        self._skipping = inside
+        self._is_skipping = False
+        """Whether the line to come has been too long already."""
         self._newline_due = False
         """Whether the newline of a line that was returned already is still to come."""
 
     @property
     def complete(self) -> bool:
         """Whether the data so far ends with a whole line."""
-        return not (self._partial or self._skipping)
+        return not (self._partial or self._is_skipping)
 
     def add(self, data: bytes) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
         """Yield the lines that `data` completes, without their newlines.
@@ -438,47 +397,34 @@ class LineSplitter:
             How many oversized lines were skipped, the number of the first line after these, and the lines
             from there on.
         """
-        skipped = 0
         if self._newline_due and data:
             self._newline_due = False
             data = data.removeprefix(b"\n")
-        if self._skipping:
-            end = data.find(b"\n")
-            if end < 0:
+        skipped = 0
+        if self._is_skipping:
+            _, newline, data = data.partition(b"\n")
+            if not newline:
                 return
-            data = data[end + 1 :]
-            self._skipping = False
-            skipped = 1
-        whole, newline, rest = data.rpartition(b"\n")
-        if newline:
-            lines = whole.split(b"\n")
-            lines[0] = self._partial + lines[0]
-            self._partial = rest
-            for group in self._without_oversized(lines):
-                yield self._numbered(skipped, group)
-                skipped = 1
-        else:
-            self._partial += rest
-            if skipped:
-                yield self._numbered(skipped, [])
+            self._is_skipping, skipped = False, 1
+        *lines, self._partial = (self._partial + data).split(b"\n")
         if len(self._partial) > self._max_line:
-            self._partial = b""
-            self._skipping = True
+            self._partial, self._is_skipping = b"", True
+        kept: list[bytes] = []
+        for line in lines:
+            if len(line) <= self._max_line:
+                kept.append(line)
+            else:
+                yield self._numbered(skipped, kept)
+                skipped, kept = 1, []
+        if lines or skipped:
+            yield self._numbered(skipped, kept)
 
     def end(self) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
         """Yield the last line, at the end of a file, if it is a whole record that lacks the newline alone."""
-        if not self._skipping and is_record(self._partial):
+        if not self._is_skipping and is_record(self._partial):
             line, self._partial = self._partial, b""
             self._newline_due = True
             yield self._numbered(0, [line])
-
-    def _without_oversized(self, lines: list[bytes]) -> Iterator[list[bytes]]:
-        """Yield the groups of lines between the oversized ones."""
-        start = 0
-        for at in [at for at, line in enumerate(lines) if len(line) > self._max_line]:
-            yield lines[start:at]
-            start = at + 1
-        yield lines[start:]
 
     def _numbered(self, skipped: int, lines: list[bytes]) -> tuple[int, int, tuple[bytes, ...]]:
         first = self.number + skipped if self.number else 0

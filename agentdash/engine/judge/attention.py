@@ -47,8 +47,10 @@ def judge_attention(
     looked_at: float | None,
     acknowledgement: Acknowledgement | None,
     now: float,
+    limited_until: float | None = None,
 ) -> Standing:
-    """Return the group of a worker.
+    """Return the group of a worker. One that a usage limit has stopped does not need the user before that is
+    reset.
 
     Args:
         assessment: its state, as it is shown.
@@ -56,6 +58,7 @@ def judge_attention(
         looked_at: when the user last looked (unix seconds); None: never.
         acknowledgement: the newest one of this worker.
         now: unix seconds.
+        limited_until: when that limit is reset (unix seconds); None: there is none.
     """
     state, since = assessment.state, assessment.since or 0.0
     last_look = now - _NEVER_LOOKED_S if looked_at is None else looked_at
@@ -64,6 +67,8 @@ def judge_attention(
         if since <= max(last_look, now - _LONGEST_ABSENCE_S):
             return Standing(Group.PAST)
         due = since + (_NEVER_LOOKED_S if looked_at is None else _LONGEST_ABSENCE_S)
+    if limited_until is not None and now < limited_until:
+        return Standing(Group.DONE, min(limited_until, due or limited_until))
     group = group_of_state(state)
     if _needs_user(state, assessment.fact):
         group = Group.DONE if _is_acknowledged(assessment, acknowledgement) else Group.NEEDS_YOU

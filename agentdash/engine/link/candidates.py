@@ -1,12 +1,11 @@
-"""Link the threads that nothing stronger places to the remaining TUIs, each once, in linear time.
+"""Link the threads that a daemon runs for TUIs (0.160+) to the panes of these, in linear time.
 
-By the strength of the evidence: the pane shows what the thread was forked from, or its prompt; the TUI was
-started with the thread's id; or it is the only TUI that may have the thread.
+By the strength of the evidence: the pane shows what the thread was forked from, or its prompt; its title
+names the thread; the TUI was started with the thread's id; or it is the only TUI that may have the thread.
 
-Where a daemon runs the turns of TUIs (0.160+), a TUI has only threads that the daemon has loaded, and may
-have left any of them for another (`/new`, `/fork`, `/resume`): without evidence on its screen it is linked
-only where no other loaded thread could be the one that it shows. One that was left stays loaded for a minute
-(0.169).
+A TUI has only threads that the daemon has loaded, and may have left any of them for another (`/new`,
+`/fork`, `/resume`): without evidence on its screen it is linked only where no other loaded thread could be
+the one that it shows. One that was left stays loaded for a minute (0.169).
 """
 
 from __future__ import annotations
@@ -23,10 +22,6 @@ from agentdash.model.pane import Pane, columns
 from agentdash.model.process import Process
 from agentdash.model.thread import Thread
 
-_TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
-"""`originator` of threads that a TUI started, before and since 0.98."""
-_START_TOLERANCE_S: Final = 5.0
-"""Time by which the stated start of a thread may precede that of its TUI: clocks and rounding."""
 _PROMPT_CHARS: Final = 24
 """Characters of the start of a prompt that must be on a screen: longer ones wrap."""
 _MIN_PROMPT_CHARS: Final = 6
@@ -69,24 +64,16 @@ class Tui(NamedTuple):
         """The directory of its threads: the one that it was given (`-C`), or was started in."""
         return _given_directory(self.process) or self.process.cwd
 
-    def may_have_started(self, thread: Thread) -> bool:
-        """Return whether an eligible thread of its directory is not older than it."""
-        earliest = self.process.key.started - _START_TOLERANCE_S
-        return thread.created_at is not None and thread.created_at >= earliest
-
 
 def link_by_candidates(
-    threads: Iterable[Thread],
-    tuis: Iterable[Tui],
-    loaded: Loaded | None = None,
-    side_chats: Iterable[Thread] = (),
+    threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded, side_chats: Iterable[Thread] = ()
 ) -> dict[str, ThreadPane]:
     """Return the panes of threads. Where several TUIs may have one thread, the first of them gets it.
 
     Args:
         threads: not linked to a pane yet.
         tuis: whose panes have no thread yet.
-        loaded: what the daemon of these TUIs has loaded; None without a daemon.
+        loaded: what the daemon of these TUIs has loaded.
         side_chats: those of threads; a title may name them.
     """
     linker = _Linker(threads, tuis, loaded, side_chats)
@@ -97,20 +84,6 @@ def link_by_candidates(
     linker.link_by_arguments()
     linker.link_only_ones()
     return linker.linked
-
-
-def newest_candidate(tui: Tui, threads: Iterable[Thread]) -> Thread | None:
-    """Return the thread that was active last of those that the only TUI of a directory may have started."""
-    candidates = [thread for thread in threads if is_of(thread, tui.cwd) and tui.may_have_started(thread)]
-    return max(candidates, key=lambda thread: thread.last_at or 0.0, default=None)
-
-
-def only_one(tui: Tui, *, loaded: bool = False) -> ThreadPane:
-    """Return the link of a thread to the only TUI that may have it; `loaded` where a daemon does."""
-    folder = posixpath.basename(tui.cwd or "?")
-    why = "no other thread is loaded there" if loaded else "the thread began after it"
-    by = f"the only Codex in {folder} (pid {tui.process.pid}), and {why}"
-    return ThreadPane(tui.pane.key, by)
 
 
 def _given_directory(process: Process) -> str | None:
@@ -125,27 +98,16 @@ def _given_directory(process: Process) -> str | None:
     return None
 
 
-def is_of(thread: Thread, cwd: str | None) -> bool:
-    """Return whether a TUI in this directory may have started a thread, whenever that was."""
-    return thread.cwd == cwd and (thread.originator or "").startswith(_TUI_ORIGINATORS)
-
-
 class _Linker:
     """The threads and TUIs that remain, and the links that were found."""
 
     def __init__(
-        self,
-        threads: Iterable[Thread],
-        tuis: Iterable[Tui],
-        loaded: Loaded | None,
-        side_chats: Iterable[Thread],
+        self, threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded, side_chats: Iterable[Thread]
     ) -> None:
         self._side_chats = tuple(side_chats)
         self.linked: dict[str, ThreadPane] = {}
         self._loaded = loaded
-        self._threads = {
-            thread.id: thread for thread in threads if loaded is None or thread.id in loaded.threads
-        }
+        self._threads = {thread.id: thread for thread in threads if thread.id in loaded.threads}
         self._order = {thread: number for number, thread in enumerate(self._threads)}
         self._tuis = {tui.pane.key: tui for tui in tuis}
 
@@ -153,7 +115,7 @@ class _Linker:
         """Link the `codex exec --remote` that print the id of their thread first."""
         for tui in list(self._tuis.values()):
             process = tui.process
-            is_exec = process.is_remote and process.once and self._loaded is not None
+            is_exec = process.is_remote and process.once
             shown = printed_id(tui.pane.screen, _REMOTE_LINE) if is_exec else None
             if shown in self._threads:
                 by = f"the pane's `codex exec --remote` (pid {process.pid}) shows `{_REMOTE_LINE}{shown}`"
@@ -204,10 +166,8 @@ class _Linker:
         return [thread for thread in threads if thread.id in self._threads and self._may_have(tui, thread)]
 
     def _may_have(self, tui: Tui, thread: Thread) -> bool:
-        """Return whether a TUI may show a thread: one that it started, or one of the daemon."""
-        if self._loaded is not None:
-            return tui.process.is_remote or thread.cwd == tui.cwd
-        return is_of(thread, tui.cwd) and tui.may_have_started(thread)
+        """Return whether a TUI may show a thread of the daemon."""
+        return tui.process.is_remote or thread.cwd == tui.cwd
 
     def link_by_titles(self) -> None:
         """Link TUIs to the only thread that the title of their pane, and of no other, names; where that is a
@@ -235,33 +195,28 @@ class _Linker:
             if not named or "fork" in tui.process.argv:
                 continue
             first = min(named, key=self._order.__getitem__)
-            if self._loaded is None or self._may_only_have(tui, first):
+            if self._may_only_have(tui, first):
                 by = f"the pane's Codex (pid {tui.process.pid}) was started with its id"
                 self._link(tui, first, ThreadPane(tui.pane.key, by))
 
     def link_only_ones(self) -> None:
-        """Link TUIs that are the only ones in their directories."""
+        """Link TUIs that are the only ones in their directories to the only thread that is loaded there."""
         numbers = Counter(tui.cwd for tui in self._tuis.values())
-        alone = [tui for tui in self._tuis.values() if numbers[tui.cwd] == 1]
-        by_cwd: dict[str | None, list[Thread]] = {tui.cwd: [] for tui in alone}
+        by_cwd: dict[str | None, list[str]] = {}
         for thread in self._threads.values():
-            if thread.cwd in by_cwd:
-                by_cwd[thread.cwd].append(thread)
-        for tui in alone:
-            found = self._only_candidate(tui, by_cwd[tui.cwd])
-            if found is not None:
-                self._link(tui, found.id, only_one(tui, loaded=self._loaded is not None))
-
-    def _only_candidate(self, tui: Tui, threads: list[Thread]) -> Thread | None:
-        if self._loaded is None:
-            return newest_candidate(tui, threads)
-        return threads[0] if len(threads) == 1 and self._may_only_have(tui, threads[0].id) else None
+            by_cwd.setdefault(thread.cwd, []).append(thread.id)
+        for tui in [tui for tui in self._tuis.values() if numbers[tui.cwd] == 1]:
+            found = by_cwd.get(tui.cwd, [])
+            if len(found) == 1 and self._may_only_have(tui, found[0]):
+                folder = posixpath.basename(tui.cwd or "?")
+                only = f"the only Codex in {folder} (pid {tui.process.pid})"
+                by = f"{only}, and no other thread is loaded there"
+                self._link(tui, found[0], ThreadPane(tui.pane.key, by))
 
     def _may_only_have(self, tui: Tui, thread: str) -> bool:
         """Return whether the daemon has loaded no other thread that a TUI may show."""
-        new = self._loaded.new if self._loaded else ()
         others = (other for other in self._threads.values() if other.id != thread)
-        is_other_new = any(cwd in (None, tui.cwd) for cwd in new)
+        is_other_new = any(cwd in (None, tui.cwd) for cwd in self._loaded.new)
         return not is_other_new and not any(self._may_have(tui, other) for other in others)
 
     def _link(self, tui: Tui, thread: str, link: ThreadPane) -> None:

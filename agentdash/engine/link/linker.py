@@ -6,8 +6,8 @@
 - thread and command: `CODEX_THREAD_ID` (0.98+) or `CLAUDE_CODE_SESSION_ID` in the environment of a process
   that descends from the thread's owner, or was seen to; `CODEX_TOOL_CALL_ID` (0.163+) is the call. Without
   the descent it is a claim, which any process can make;
-- thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
-  its prompt, or is the only candidate; a pane that merely prints its id claims it;
+- thread and pane: its owner runs below the pane; or, where a daemon runs it, the pane's Codex shows its
+  prompt, has its id in the arguments, or is the only candidate; a pane that merely prints its id claims it;
 - pane and process: descent from the pane's first process;
 - thread and parent: the child's rollout, or the parent's spawn call;
 - thread and nested worker: `CODEX_THREAD_ID` of a worker CLI that descends from the thread's Codex.
@@ -19,17 +19,13 @@ pane.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.link.candidates import (
-    Loaded,
-    Tui,
-    link_by_candidates,
-    printed_id,
-)
+from agentdash.engine.link.candidates import Loaded, Tui, link_by_candidates, printed_id
 from agentdash.engine.link.process_tree import (
     ProcessTree,
     is_below,
@@ -44,6 +40,10 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process, ProcessKey
 from agentdash.model.thread import Thread
 
+_TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
+"""`originator` of threads that a TUI started, before and since 0.98."""
+_START_TOLERANCE_S: Final = 5.0
+"""Time by which the stated start of a thread may precede that of its TUI: clocks and rounding."""
 SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
 SESSION_LINE_RULE: Final = "session-line"
@@ -218,12 +218,12 @@ def _link_panes(fleet: Fleet, owners: dict[str, ThreadOwner], tree: ProcessTree)
     earlier = _earlier_panes(fleet)
     linked |= _link_by_history(fleet, left, linked, earlier)
     taken = {link.key for link in linked.values()}
-    linked |= link_by_candidates(
-        threads=[thread for thread in roots if thread.id not in linked and thread.id not in side_chats],
-        tuis=[tui for tui in tuis if tui.pane.key not in taken],
-        loaded=loaded,
-        side_chats=side_chats.values(),
-    )
+    waiting = [thread for thread in roots if thread.id not in linked and thread.id not in side_chats]
+    free = [tui for tui in tuis if tui.pane.key not in taken]
+    if loaded is None:
+        linked |= _link_just_started(waiting, free)
+    else:
+        linked |= link_by_candidates(waiting, free, loaded, side_chats.values())
     linked |= _link_side_chats(side_chats.values(), owners, linked)
     unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
     unplaced = [thread for thread in unowned if thread.id not in linked]
@@ -251,6 +251,27 @@ def _link_by_owner(
         if owner and not is_daemon(owner) and (key := tree.pane(owner)):
             name = AGENT_NAMES.get(thread.agent, thread.agent)
             linked[thread.id] = ThreadPane(key, f"its {name} (pid {owner.pid}) runs in the pane", own=True)
+    return linked
+
+
+def _link_just_started(threads: list[Thread], tuis: list[Tui]) -> dict[str, ThreadPane]:
+    """Link the newest thread of a directory to the only Codex there, which it began after: its lock and its
+    open files are read a moment later."""
+    numbers = Counter(tui.cwd for tui in tuis)
+    linked: dict[str, ThreadPane] = {}
+    for tui in tuis:
+        earliest = tui.process.key.started - _START_TOLERANCE_S
+        own = [
+            thread
+            for thread in threads
+            if thread.cwd == tui.cwd
+            and (thread.created_at or 0.0) >= earliest
+            and (thread.originator or "").startswith(_TUI_ORIGINATORS)
+        ]
+        if own and numbers[tui.cwd] == 1:
+            by = f"the only Codex there (pid {tui.process.pid}), and the thread began after it"
+            newest = max(own, key=lambda thread: thread.last_at or 0.0)
+            linked[newest.id] = ThreadPane(tui.pane.key, by)
     return linked
 
 
@@ -291,7 +312,8 @@ def _is_leaving(fleet: Fleet, key: PaneKey, thread: Thread) -> bool:
         return True
     if occupant.key.started > (thread.last_at or 0.0):
         return False  # it is the next worker
-    return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
+    has_ended = occupant.gone_at is not None or fleet.panes[key].dead
+    return has_ended or (occupant.process is not None and occupant.process.once)
 
 
 def _earlier_panes(fleet: Fleet) -> dict[str, ThreadPane]:

@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
+from agentdash.engine.detect import granted, may_connect, platform, rule_of
+from agentdash.engine.edits import add_edits, named_files
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial, LedgerEntry
@@ -44,26 +45,19 @@ _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
+_STATED_AT_START: Final = (
+    *("at", "line", "kind", "tool", "text", "script", "shell", "escalation", "let_out_by", "by_user"),
+)
+"""Fields of a call that its first line states."""
 _T = TypeVar("_T")
 
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
     thread = drop_calls_without_output(thread, event.at)
-    call = Call(
-        id=event.call,
-        at=event.at,
-        line=event.line,
-        kind=event.kind,
-        tool=event.tool,
-        text=event.text,
-        script=event.script,
-        shell=event.shell,
-        cwd=event.cwd or thread.cwd,
-        escalation=event.escalation,
-        let_out_by=event.let_out_by,
-        by_user=event.by_user,
-    )
+    stated = {name: getattr(event, name) for name in _STATED_AT_START}
+    cwd = event.cwd or thread.cwd
+    call = Call(id=event.call, cwd=cwd, edits=named_files(event, cwd), **stated)
     others = (other for other in thread.open_calls if other.id != call.id)
     thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
@@ -104,7 +98,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
         calls=_append_calls(others, (ended,)),
     )
-    thread = record_denials(thread, ended, event.at)
+    thread = add_edits(record_denials(thread, ended, event.at), ended, event)
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
     if known.kind == "poll":
@@ -316,11 +310,10 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
-    """Add what the command printed of its own environment and kernel restraints."""
-    kernel = restraints(call.script, event.output)
+    """Add what the command printed of its own environment, and its launcher."""
     shown = _shown_flags(thread, call, event, quoted=False)
     launcher = event.launcher
-    if not shown and not kernel and launcher is None:
+    if not shown and launcher is None:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.OUTPUT,
@@ -330,9 +323,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         granted=granted(thread, call),
         rule=rule_of(thread, call),
         by_user=call.by_user,
-        seccomp=kernel.seccomp,
-        no_new_privs=kernel.no_new_privs,
-        sandboxed=True if launcher else kernel.sandboxed,
+        sandboxed=True if launcher else None,
         applied=Applied(launcher.name, launcher.policy) if launcher else None,
         first=event.at,
         last=event.at,
@@ -341,7 +332,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
         shown = _shown_flags(thread, call, event, quoted=True)
         printed = f"process 1 is {launcher.name}" if launcher else ""
-        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
+        quote = "; ".join(filter(None, (shown.quote, printed)))
         observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
 

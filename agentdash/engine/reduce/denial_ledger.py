@@ -17,9 +17,6 @@ _MAX_ENTRIES: Final = 200
 """Distinct denials kept of a thread, the newest; how many were dropped is counted."""
 _MAX_CALLS: Final = 8
 """Call ids kept of an entry, the newest."""
-_MAX_DAYS: Final = 60
-"""Days kept of an entry, the newest: hardly a thread lives longer."""
-_DAY_S: Final = 86_400
 _PLAIN_WORD: Final = re.compile(r"[\w.+=:@%,-]+", re.ASCII)
 """Characters that JSON writes as they are."""
 
@@ -78,7 +75,6 @@ def _enter(
             source=denial.source,
             last=max(old.last, at),
             count=old.count + (call.id not in old.calls),
-            days=old.days if call.id in old.calls else _counted(old.days, at),
             calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_CALLS:],
             policy=policy,
             by_mcp=call.is_mcp,
@@ -94,7 +90,6 @@ def _enter(
         first=at,
         last=at,
         calls=(call.id,),
-        days=_counted((), at),
         nested=denial.nested,
         policy=policy,
         source=denial.source,
@@ -112,14 +107,6 @@ def _is_taken_back(entry: LedgerEntry, call: Call) -> bool:
 def _is_settled(denial: Denial, call: Call) -> bool:
     """Return whether the program that was denied warned of it, and ended well all the same."""
     return call.exit_code == 0 and call.outcome == "ended" and denial.is_aside
-
-
-def _counted(days: tuple[tuple[int, int], ...], at: float) -> tuple[tuple[int, int], ...]:
-    """Return the days with a call more on that of a time (unix seconds)."""
-    day = int(at // _DAY_S)
-    counts = dict(days)
-    counts[day] = counts.get(day, 0) + 1
-    return tuple(sorted(counts.items()))[-_MAX_DAYS:]
 
 
 def _succeeded(call: Call) -> bool:

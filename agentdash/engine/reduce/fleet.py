@@ -21,7 +21,6 @@ from agentdash.engine.reduce import recall
 from agentdash.engine.reduce.observations import observe_processes
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.activity import count_event
 from agentdash.model.fleet import (
     NOT_RECORDED,
     RESTORED_FIELDS,
@@ -31,7 +30,6 @@ from agentdash.model.fleet import (
     ProviderTrouble,
     RecordingEnded,
     RemoteSeen,
-    ThreadRestored,
 )
 from agentdash.model.pane import PaneKey, tmux_source
 from agentdash.model.process import Process, ProcessKey
@@ -56,8 +54,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
-            `ThreadRestored`.
+        TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded` and `RemoteSeen`.
     """
     draft = fleet.copy()
     for event in events:
@@ -140,9 +137,6 @@ def _reduce_earlier(draft: Fleet, event: e.Event) -> None:
             draft.attention = attention
         case RemoteSeen():
             draft.remotes[event.host.link.name] = event.host
-        case ThreadRestored(thread=thread, history=history):
-            draft.threads[thread.id] = thread
-            draft.histories[thread.id] = history
         case FleetKnown():
             _restore_known(draft, event)
         case RecordingEnded():
@@ -282,7 +276,6 @@ def _reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
         pane,
         screen=before.screen,
         drawn_at=before.drawn_at,
-        activity=before.activity,
         moved_at=before.moved_at,
         titled_at=before.titled_at if before.title == pane.title else event.at,
         dead_at=dead_at,
@@ -296,16 +289,12 @@ def _reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
     if pane is None:
         return
     moved_at = pane.moved_at
-    activity = pane.activity
     if event.key in draft.occupants:
         moved_at = pane.drawn_at if moved_at is None else moved_at
         if differs_beyond_clocks(pane.screen, event.screen):
             moved_at = event.at
-            activity = count_event(activity, event.at)
     drawn_at = event.at if event.since is None else event.since
-    draft.panes[event.key] = replace(
-        pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at, activity=activity
-    )
+    draft.panes[event.key] = replace(pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at)
 
 
 def _remove_pane(draft: Fleet, key: PaneKey) -> None:

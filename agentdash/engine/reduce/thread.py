@@ -17,7 +17,6 @@ from agentdash.engine.reduce.calls import (
     start_call,
 )
 from agentdash.model import events as e
-from agentdash.model.activity import count_event
 from agentdash.model.policy import Policy, with_grants
 from agentdash.model.prompts import asked
 from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
@@ -29,12 +28,14 @@ _MAX_SKIP_REASONS: Final = 20
 """Counted separately: a damaged or hostile file names a new type in each line."""
 _MAX_GRANTS: Final = 64
 """Kept of a thread, the newest."""
+_STATED_AT_START: Final = (
+    *("agent", "cwd", "version", "originator", "source", "parent", "forked_from"),
+    *("nickname", "role", "path", "side_chat", "helper"),
+)
+"""Fields of a thread that its first line states."""
 _OTHER_REASONS: Final = "for other reasons"
 _TURNS_MARKED_SINCE: Final = (0, 99)
 """First Codex that writes where turns begin and end."""
-
-_ACTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged)
-"""Events that count as activity."""
 
 
 def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None) -> Thread:
@@ -63,8 +64,7 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
     if thread.open_calls and _starts_turn(thread, event):  # its process has died, and it was resumed
         thread = abort_open_calls(thread, thread.last_at or event.at)
     last_at = max(thread.last_at or 0.0, event.at)
-    activity = count_event(thread.activity, event.at) if isinstance(event, _ACTS) else thread.activity
-    thread = replace(thread, last_at=last_at, lines=max(thread.lines, event.line), activity=activity)
+    thread = replace(thread, last_at=last_at, lines=max(thread.lines, event.line))
     return _reduce_line(thread, event, home)
 
 
@@ -136,23 +136,8 @@ def _count_skipped(thread: Thread, event: e.LineSkipped) -> Thread:
 
 
 def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
-    return replace(
-        thread,
-        created_at=event.at,
-        agent=event.agent,
-        cwd=event.cwd,
-        version=event.version,
-        originator=event.originator,
-        source=event.source,
-        parent=event.parent,
-        forked_from=event.forked_from,
-        nickname=event.nickname,
-        role=event.role,
-        path=event.path,
-        side_chat=event.side_chat,
-        helper=event.helper,
-        platform=platform(event.cwd or ""),
-    )
+    stated = {name: getattr(event, name) for name in _STATED_AT_START}
+    return replace(thread, created_at=event.at, platform=platform(event.cwd or ""), **stated)
 
 
 def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:

@@ -46,7 +46,7 @@ def _state(worker: Worker) -> str:
 def _sandbox(worker: Worker) -> str:
     sandbox, policy = worker.sandbox, worker.sandbox.configured
     kinds = " ".join(finding.kind for finding in sandbox.findings)
-    return f"{policy.brief() if policy else ''} {policy.short() if policy else ''} {sandbox.verdict} {kinds}"
+    return f"{policy.brief() if policy else ''} {sandbox.verdict} {kinds}"
 
 
 def _pane(worker: Worker) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from pathlib import PurePath
 from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.model.states import Group
+from agentdash.model.times import local_time
+from agentdash.model.usage_limits import usage_limits
 from agentdash.model.worker import Snapshot
 from agentdash.prices import cost, cost_text
-from agentdash.tui.format import elide
+from agentdash.tui.format import age, elide
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, fit, justify, paragraph, width
 from agentdash.tui.theme import GROUP_TONES, Look
@@ -26,7 +29,11 @@ _WORDS: Final = {
     "mismatch": ("sandbox problem", "sandbox problems"),
 }
 """What is counted, of one and of several workers."""
-_LEFT_OUT: Final = ("cost", "done", "unclear", "mismatch", "running")
+_LIMIT_FROM_PERCENT: Final = 70
+_OLD_NEWS_S: Final = 900.0
+"""What a session stated of a limit so long ago is shown with its age."""
+_MAX_LIMITS: Final = 2
+_LEFT_OUT: Final = ("cost", "done", "unclear", "limits", "mismatch", "running")
 """In this order, where there is no room."""
 _ERROR_CELLS: Final = 60
 """The most of the error of a source."""
@@ -78,6 +85,23 @@ def spent(snapshot: Snapshot) -> str:
     return cost_text(replace(found, usd=found.priced_usd if is_whole else None))
 
 
+def limits(snapshot: Snapshot, look: Look) -> Line:
+    """Return the usage limits that are nearly used up, `codex 5h 82 % → 14:20`, with the age of old news, and
+    with its home where an agent has several."""
+    found = usage_limits(snapshot.workers, look.now)
+    spans = []
+    for agent, home, window, span in ((each.agent, each.home, each.window, each.span) for each in found):
+        if window.used >= _LIMIT_FROM_PERCENT:
+            homes = {other.home for other in found if other.agent == agent}
+            name = agent if len(homes) < 2 else PurePath(home).name
+            resets = local_time(window.resets_at or 0.0, look.now)
+            old = look.now - window.at
+            stated = f" ({age(old)} ago)" if old > _OLD_NEWS_S else ""
+            text = f"{name} {span} {window.used:.0f} % {look.glyphs.arrow} {resets}{stated}   "
+            spans.append(Span(text, "stuck" if window.used >= 100 else "waited"))
+    return tuple(spans[:_MAX_LIMITS])
+
+
 def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
     """Return the header, without what there is no room for.
 
@@ -91,14 +115,22 @@ def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     now = Span(time.strftime("%H:%M ", time.localtime(look.now)))
     errors = failing(snapshot, _LEAST_ERROR_CELLS, look) if snapshot else ()
+    nearly = limits(snapshot, look) if snapshot else ()
     for number in range(len(_LEFT_OUT) + 1):
         left_out = _LEFT_OUT[:number]
         left = (Span(" "), *flag, *counts(numbers, left_out), Span("   "))
-        right = (Span(f"{spent}   " if spent and "cost" not in left_out else "", "muted"), *errors, now)
+        cost_shown = Span(f"{spent}   " if spent and "cost" not in left_out else "", "muted")
+        nearly_used = nearly if "limits" not in left_out else ()
+        right = (cost_shown, *nearly_used, *errors, now)
         if width(left) + width(right) < cells:
             break
     if errors and snapshot and (spare := cells - width(left) - width(right) - 1) > 0:
-        right = (right[0], *failing(snapshot, min(_ERROR_CELLS, _LEAST_ERROR_CELLS + spare), look), now)
+        right = (
+            cost_shown,
+            *nearly_used,
+            *failing(snapshot, min(_ERROR_CELLS, _LEAST_ERROR_CELLS + spare), look),
+            now,
+        )
     if width(right) >= cells:
         return fit(left, cells, look.glyphs.ellipsis)
     return justify(left, right, cells, look.glyphs.ellipsis)

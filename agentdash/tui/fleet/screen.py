@@ -17,9 +17,8 @@ from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, keep_places
-from agentdash.tui.primitives.filter_bar import FilterBar
+from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import Line, Span
@@ -87,7 +86,7 @@ class FleetScreen(Page):
     header = getters.query_one(Header)
     titles = getters.query_one("#titles", Lines)
     panel = getters.query_one(WorkerPanel)
-    bar = getters.query_one(FilterBar)
+    bar = getters.query_one("#filter", FilterBar)
     footer = getters.query_one(Footer)
 
     class FilterChanged(Message):
@@ -108,8 +107,6 @@ class FleetScreen(Page):
         self._hints = hints
         self.fleet = FleetList()
         self.filter = Filter()
-        self.last_text = ""
-        """The words of the last filter, which `n` searches for."""
         self.arrangement = Order()
         """How the rows are arranged."""
         self.rows: tuple[Row, ...] = ()
@@ -147,22 +144,24 @@ class FleetScreen(Page):
         """Give the selected worker the whole screen, and open a tab, if one is named."""
         if self._behind is None:
             self._behind = _Behind(self.panel.open_tab, self.focused)
-            self._lay_out()
             self.set_focus(self.panel.tab)
         if tab is not None:
             self.panel.open_tab = tab
+        self._lay_out()
 
     def unzoom(self) -> None:
         """Show the list again, and the tab that was open beside it."""
         if self._behind is not None:
             self.panel.open_tab, focused = self._behind
             self._behind = None
-            self._lay_out()
             self.set_focus(focused or self.fleet)
+            self._lay_out()
 
     def _lay_out(self) -> None:
+        """Show what there is now; its content when its sizes are known, so that it is painted once."""
         self.set_class(self.is_zoomed, "-zoomed")
         self._show_hints()
+        self.call_after_refresh(self.post_message, Lines.Resized())
 
     # ---------------------------------------------------------------- rows
 
@@ -216,17 +215,21 @@ class FleetScreen(Page):
 
     def draw(self, view: View) -> None:
         """Draw the view in all parts; the panel when the cursor rests."""
-        snapshot = view.snapshot
-        self.fleet.set_layout(self.glyphs, shows_sandboxes=self.filter.bucket == "mismatch")
         self.header.show_fleet(view, is_zoomed=self.is_zoomed)
-        self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
-        placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
-        past = snapshot.counts()["past"] if snapshot and not self.filter.active else 0
-        self.fleet.show_rows(self.rows, view, placeholder, past=past, is_held=self._is_held)
+        if not self.is_zoomed:
+            self._draw_list(view)
         status = filter_status(self.filter, len(self.rows), len(view.by_id))
         self.bar.show_status(self.filter.active, status)
         if self.panel.display and view.is_at_rest:
             self.panel.show(view, is_named=not self.is_zoomed)
+
+    def _draw_list(self, view: View) -> None:
+        snapshot = view.snapshot
+        self.fleet.set_layout(self.glyphs, shows_sandboxes=self.filter.bucket == "mismatch")
+        self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
+        placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
+        past = snapshot.counts()["past"] if snapshot and not self.filter.active else 0
+        self.fleet.show_rows(self.rows, view, placeholder, past=past, is_held=self._is_held)
 
     @property
     def _shown_sort(self) -> str:
@@ -236,7 +239,6 @@ class FleetScreen(Page):
     def apply_filter(self, chosen: Filter) -> None:
         """Put another filter in force."""
         self.filter = chosen
-        self.last_text = chosen.text or self.last_text
         self.post_message(self.FilterChanged())
 
     @on(Lines.Resized)
@@ -252,11 +254,11 @@ class FleetScreen(Page):
         in_panel = PANEL_HINTS if self.focused is self.panel.tab else self._hints
         self.footer.show_hints(WORKER_HINTS if self.is_zoomed else in_panel)
 
-    @on(FilterBar.Edited)
+    @on(FilterBar.Edited, "#filter")
     def _filter_edited(self, event: FilterBar.Edited) -> None:
         self.apply_filter(self.filter._replace(text=event.text))
 
-    @on(FilterBar.Closed)
+    @on(FilterBar.Closed, "#filter")
     def _filter_closed(self, event: FilterBar.Closed) -> None:
         if not event.submitted:
             self.apply_filter(self.filter._replace(text=""))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,13 +25,10 @@ from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.choices import Choices
-from agentdash.tui.primitives.filter_bar import FilterBar
-from agentdash.tui.primitives.line_input import focus_unless_typing
+from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 
-_LISTED_FIRST: Final = 200
-"""Sessions that are listed before the first paint: more than any screen shows."""
 _REPORT_INTERVAL_S: Final = 0.1
 """Between two portions of entries or hits from a thread: a call for each would flood the event loop."""
 _REARRANGE_INTERVAL_S: Final = 1.0
@@ -79,7 +75,6 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self.root = LibraryScreen(self.glyphs, home=str(library.home.root), filters=options.filters)
         self.search_job: TextSearch | None = None
         self._search_worker: Worker[None] | None = None
-        self._rate = 0.0
         self._problem: str | None = None
         """Why there are no sessions; None until that is known."""
         self._visible_keys: tuple[str, ...] = ()
@@ -89,16 +84,12 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         return self.root
 
     def on_ready(self) -> None:
-        """List the newest sessions at once; list and read all others in a thread."""
-        self._put_new(islice(self._library.entries(), _LISTED_FIRST))
+        """List and read all sessions in a thread."""
         self._arrange()
         self.run_worker(self._read_all, thread=True, name="fill")
         self.set_interval(_REARRANGE_INTERVAL_S, self.rearrange_if_stale)
 
     # ---------------------------------------------------------------- read
-
-    def _put_new(self, entries: Iterable[Entry]) -> None:
-        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
 
     def _read_all(self) -> None:
         """Read all sessions, those in the viewport first. Runs in a thread."""
@@ -108,30 +99,28 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         known = {
             key: self._library.refresh(entry) for key, entry in self.model.entries.items() if entry.is_read
         }
-        began = reported = time.monotonic()
+        reported = time.monotonic()
         portion: list[Entry] = []
         entries = [known.get(entry.key, entry) for entry in listed]
-        for read, entry in enumerate(self._library.fill(entries, lambda: self._visible_keys), 1):
+        for entry in self._library.fill(entries, lambda: self._visible_keys):
             portion.append(entry)
-            now = time.monotonic()
-            if now - reported > _REPORT_INTERVAL_S:
-                self.call_later(self._show_read, portion, read / (now - began))
+            if time.monotonic() - reported > _REPORT_INTERVAL_S:
+                self.call_later(self._show_read, portion)
                 portion = []
-                reported = now
+                reported = time.monotonic()
             if worker.is_cancelled:
                 return
-        self.call_later(self._show_read, portion, 0.0)
+        self.call_later(self._show_read, portion)
 
     def _show_listed(self, entries: Sequence[Entry]) -> None:
         self._problem = None if entries else self._library.problem or ""
         self.model.keep({entry.key for entry in entries})
-        self._put_new(entries)
+        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
         self._arrange()
 
-    def _show_read(self, entries: Sequence[Entry], rate: float) -> None:
+    def _show_read(self, entries: Sequence[Entry]) -> None:
         """Show entries that were read, and the first new problem of a directory."""
         self.model.put(entries)
-        self._rate = rate
         unread = tuple(self._library.unread)
         new = [problem for problem in unread if problem not in self.model.unread]
         self.model.unread = unread
@@ -157,7 +146,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             return
         look = Look(self._clock.now(), self.glyphs)
         if self.root.is_mounted:
-            self.root.show(self.model, self.search_job, look, self._rate, self._problem)
+            self.root.show(self.model, self.search_job, look, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
 
     @on(LibraryList.Moved)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from textual.message import Message
 
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.search import Hit
-from agentdash.tui.format import clock, pad
 from agentdash.tui.library.cells import LibraryRow, day, row_height, row_lines, title, when
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, justify
@@ -87,11 +85,6 @@ class LibraryList(Choices):
 # ------------------------------------------------------------ the hits of a full-text search
 
 
-_TITLE_CELLS: Final = 22
-_TWO_LINES_BELOW_CELLS: Final = 90
-"""In a narrower list a hit takes two lines: one would leave less than half of it to the text."""
-
-
 def hit_text(hit: Hit, cells: int) -> Line:
     """Return the text of a hit with its matches marked, from where the first match fits into the line."""
     first = hit.marks[0] if hit.marks else (0, 0)
@@ -106,7 +99,7 @@ def hit_text(hit: Hit, cells: int) -> Line:
 
 
 class HitList(Choices):
-    """The hits, one or two lines each."""
+    """The hits, two lines each."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
@@ -124,21 +117,15 @@ class HitList(Choices):
         """Show these hits, or `placeholder` without any; the cursor keeps its index."""
         self.begin(look)
         self.hits, self._entries = hits, entries
-        height = 1 if self.room - 1 >= _TWO_LINES_BELOW_CELLS else 2
-        self.place([BLANK] * len(hits), [height] * len(hits), () if hits else placeholder)
+        self.place([BLANK] * len(hits), [2] * len(hits), () if hits else placeholder)
         if self.cursor >= len(hits):
             self.set_cursor(0)
 
     def lines_of(self, index: int) -> list[Line]:
-        """Return the lines of a hit: its session, its kind, and the text around the match."""
+        """Return the lines of a hit: its session, then its kind and the text around the match."""
         hit, cells, dots = self.hits[index], self.room - 1, self.look.glyphs.ellipsis
         entry = self._entries.get(str(hit.path))
-        name = title(entry) if entry else hit.thread
-        kind = Span(f"{hit.what}: ")
-        if cells < _TWO_LINES_BELOW_CELLS:
-            head = justify((Span(name),), (Span(clock(hit.at), "muted"),), cells, dots)
-            return [head, fit((Span("  "), kind, *hit_text(hit, cells - len(kind.text) - 2)), cells, dots)]
-        begun = Span(f"{when(hit.at, with_date=True)} ", "muted")
-        lead = (begun, Span(pad(name, _TITLE_CELLS, dots)), Span("  "), kind)
-        room = cells - sum(len(span.text) for span in lead)
-        return [fit((*lead, *hit_text(hit, room)), cells, dots)]
+        at = Span(when(hit.at, with_date=True), "muted")
+        head = justify((Span(title(entry) if entry else hit.thread),), (at,), cells, dots)
+        kind = Span(f"  {hit.what}: ")
+        return [head, fit((kind, *hit_text(hit, cells - len(kind.text))), cells, dots)]

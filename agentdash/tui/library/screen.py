@@ -23,19 +23,19 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, par
 from agentdash.tui.theme import Glyphs, Look
 
 HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "sort", "quit", "help")
-_MAX_PROBLEM_LINES: Final = 2
 
 
-def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) -> Line:
-    """Return the first line: number of sessions, progress of reading them, the filter, their directory.
+def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
+    """Return the first lines: number of sessions, how many are read, the filter, their directory; then what
+    is wrong with the filter.
 
     Args:
         home: the directory of the sessions.
-        rate: sessions read per second; 0: nothing is being read.
-        cells: width of the line.
+        cells: width of the lines.
     """
     entries = model.entries.values()
     total, helped = len(entries), len(entries) - len(model.families)
+    read = sum(entry.is_read for entry in entries)
     unreadable = len(model.unread) + sum(entry.problem is not None for entry in entries)
     dots = look.glyphs.ellipsis
     spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(f"  {_counted(total, 'session')}", "strong")]
@@ -44,13 +44,14 @@ def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) ->
         spans.append(Span(found, "chosen"))
     elif helped and cells >= 60:
         spans.append(Span(f" ({_counted(helped, 'sub-agent')})", "muted"))
-    if rate:
-        read = sum(entry.is_read for entry in entries)
-        spans.append(Span(f"  {read:,} read, {rate:,.0f}/s", "muted"))
+    if read < total:
+        spans.append(Span(f"  {read:,} read", "muted"))
     if unreadable:
         spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
     right = Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted")
-    return justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
+    first = justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
+    wrong = model.query.problem
+    return [first, *(paragraph(wrong, cells - 1, "stuck", indent=1, cap=2) if wrong else ())]
 
 
 def _counted(number: int, name: str) -> str:
@@ -114,18 +115,15 @@ class LibraryScreen(Page):
         """Focus the list."""
         self.sessions.focus()
 
-    def show(
-        self, model: LibraryModel, job: TextSearch | None, look: Look, rate: float, problem: str | None
-    ) -> None:
+    def show(self, model: LibraryModel, job: TextSearch | None, look: Look, problem: str | None) -> None:
         """Draw the library.
 
         Args:
             job: the search that is open.
-            rate: sessions read per second; 0: nothing is being read.
             problem: why there are no sessions; None until that is known.
         """
         self.set_class(job is not None, "-searching")
-        self.top.show([head(model, self._home, rate, self.size.width, look)])
+        self.top.show(head(model, self._home, self.size.width, look))
         self.sessions.show_rows(
             model.rows,
             model.entries,
@@ -134,9 +132,6 @@ class LibraryScreen(Page):
             self._placeholder(model, problem),
             by_day=model.is_by_day,
         )
-        wrong = model.query.problem or ""
-        lines = paragraph(wrong, self.size.width - 2, "stuck", indent=1, cap=_MAX_PROBLEM_LINES)
-        self.filter.show_status(bool(wrong), lines[0], lines if wrong else ())
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
         self.search.show_status(job is not None, search_status(job, look) if job else BLANK)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.primitives.signs import ascii_signs
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, difference, mark, plain
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, mark, plain
 from agentdash.tui.textual_internals import part_style
 from agentdash.tui.theme import ASCII
 
@@ -70,7 +70,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         Args:
             height: number of lines of the content.
         """
-        if height != self.virtual_size.height and not self._fits_into_bar(height):
+        if height != self.virtual_size.height:
             self.virtual_size = Size(1, height)
             self._painted.clear()
             self.refresh()
@@ -79,21 +79,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         before, self._painted = self._painted, {}
         for y in range(top, top + self.size.height):
             self._painted[y] = line = self.line_at(y) if y < height else BLANK
-            if (old := before.get(y)) != line:
-                start, end = (0, None) if old is None else difference(old, line)
-                self.refresh(Region(start, y - top, (end or self.size.width) - start, 1))
-
-    def _fits_into_bar(self, height: int) -> bool:
-        """Set another height of the content, if it has a scroll bar before and after: without a layout of the
-        whole screen."""
-        least = self.size.height
-        has_bar = self.styles.overflow_y == "scroll" or least < min(height, self.virtual_size.height)
-        is_kept = self.show_vertical_scrollbar and least > 0 and has_bar
-        if not is_kept or self.scroll_offset.y > max(0, height - least):
-            return False
-        self.set_reactive(ScrollView.virtual_size, Size(1, height))
-        self.vertical_scrollbar.window_virtual_size = height
-        return True
+            if before.get(y) != line:
+                self.refresh(Region(0, y - top, self.size.width, 1))
 
     def repaint(self) -> None:
         """Repaint everything."""
@@ -140,7 +127,6 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, _: Resize) -> None:
         """Request content of the new width."""
-        self._painted.clear()
         if self._follows:
             self.scroll_end(animate=False, force=True, immediate=True)
         self.post_message(self.Resized())

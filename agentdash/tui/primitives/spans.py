@@ -6,7 +6,6 @@ A tone is a name such as `ask` or `muted`, styled by `agentdash.tcss`. Foreign t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -124,14 +123,3 @@ def mark(line: Sequence[Span], start: int, end: int) -> Line:
         out.extend(span._replace(text=text, tone=tone) for text, tone in pieces if text)
         at += len(span.text)
     return tuple(out)
-
-
-def difference(old: Sequence[Span], new: Sequence[Span]) -> tuple[int, int | None]:
-    """Return the first cell in which two lines differ, and the one after the last (None: all that follow)."""
-    same_start = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))))
-    start = width(new[:same_start])
-    if (total := width(new)) != width(old):
-        return start, None
-    rest = zip(reversed(old[same_start:]), reversed(new[same_start:]), strict=False)
-    same_end = [pair[1] for pair in takewhile(lambda pair: pair[0] == pair[1], rest)]
-    return start, total - width(same_end)

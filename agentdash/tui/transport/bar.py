@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from textual import on
+from textual import getters
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.events import MouseDown, MouseMove, MouseUp
+from textual.containers import Vertical
+from textual.events import Click
+from textual.geometry import Region
 from textual.message import Message
 
 from agentdash.replay.index import MARKED, Mark
@@ -19,7 +20,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
 from agentdash.tui.theme import ASCII, Look
 
-__all__ = ["MARKED", "Mark", "Player", "Track", "Transport"]
+__all__ = ["MARKED", "Mark", "Player", "Position", "Transport"]
 
 _SIGNS: Final[tuple[tuple[Mark, str, Tone, str], ...]] = (
     (Mark.MISMATCH, "≠", "mismatch", "A sandbox is seen to differ."),
@@ -50,13 +51,13 @@ def _mode(player: Player) -> str:
     return "playing" if player.playing else "paused"
 
 
-class Track(Lines):
-    """The timeline. Clicking or dragging the mouse on it seeks."""
+class Position(Lines):
+    """The position on the timeline, with its marks. A click on the timeline goes there."""
 
     ALLOW_SELECT = False
 
     class SeekRequested(Message):
-        """The mouse was pressed or dragged on the track.
+        """The timeline was clicked.
 
         Args:
             share: the position, from 0 to 1.
@@ -66,85 +67,48 @@ class Track(Lines):
             self.share = share
             super().__init__()
 
-        def can_replace(self, message: Message) -> bool:
-            """Return True for an earlier request: only the last one counts."""
-            return isinstance(message, Track.SeekRequested)
+    def __init__(self) -> None:
+        super().__init__(id="position", focusable=False)
+        self.track = Region()
+        """The cells of the timeline."""
 
-    def on_mouse_down(self, event: MouseDown) -> None:
-        """Seek, and follow the mouse until the button is released."""
-        self.capture_mouse()
-        self._seek(event.x)
+    def show_player(self, player: Player, look: Look) -> None:
+        """Draw the state of the player at the time that is shown."""
+        cells = self.size.width or self.app.size.width
+        left, right = bar_ends(player, look.now, cells)
+        is_one_line = cells >= _ONE_LINE_FROM_CELLS
+        room = cells - width(left) - width(right) if is_one_line else cells - 2
+        if cells < _TRACK_FROM_CELLS or room < 1:
+            self.track = Region()
+            self.show([left])
+            return
+        self.track = Region(width(left), 0, room, 1) if is_one_line else Region(1, 1, room, 1)
+        line = timeline(player.index.marks_per_cell(room), player.share, player.index.progress, look)
+        self.show([(*left, *line, *right)] if is_one_line else [left, (Span(" "), *line)])
 
-    def on_mouse_move(self, event: MouseMove) -> None:
-        """Seek while the button is held."""
-        if self.app.mouse_captured is self:
-            self._seek(event.x)
-
-    def on_mouse_up(self, _: MouseUp) -> None:
-        """Stop following the mouse."""
-        self.release_mouse()
-
-    def _seek(self, x: int) -> None:
-        cells = max(1, self.size.width)
-        self.post_message(self.SeekRequested(1.0 if x >= cells - 1 else max(0, x) / cells))
+    def on_click(self, event: Click) -> None:
+        """Go to the place under the mouse."""
+        if self.track.contains(event.x, event.y):
+            self.post_message(self.SeekRequested((event.x - self.track.x) / max(1, self.track.width - 1)))
 
 
 class Transport(Vertical):
     """The bar, with the inputs below it. It is always visible: a replay must not be mistaken for the live
     dashboard."""
 
-    class Entered(Message):
-        """A text was entered.
-
-        Args:
-            bar: id of the input: `seek` or `export`.
-        """
-
-        def __init__(self, bar: str, text: str) -> None:
-            self.bar = bar
-            self.text = text
-            super().__init__()
+    position = getters.query_one(Position)
 
     def compose(self) -> ComposeResult:
-        """Compose the track between its two ends, and the inputs."""
-        with Horizontal(id="position"):
-            yield Lines(id="transport-left", focusable=False)
-            yield Track(id="track", focusable=False)
-            yield Lines(id="transport-right", focusable=False)
+        """Compose the position, and the inputs."""
+        yield Position()
         yield FilterBar(
             id="seek", sign="S", hint='words, "a phrase", then n: the next; or a time: 20:14, 50%'
         )
         yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
 
-    def show(self, player: Player, look: Look) -> None:
-        """Draw the state of the player at the time that is shown."""
-        cells = self.size.width or self.app.size.width
-        left, right = bar_ends(player, look.now, cells)
-        for part, line in (("#transport-left", left), ("#transport-right", right)):
-            lines = self.query_one(part, Lines)
-            lines.styles.width = width(line)
-            lines.set_class(not line, "-empty")
-            lines.show([line])
-        room = cells - width(left) - width(right) if cells >= _ONE_LINE_FROM_CELLS else cells - 2
-        track: list[Line] = []
-        if cells >= _TRACK_FROM_CELLS and room > 0:
-            marks = player.index.marks_per_cell(room)
-            track = [timeline(marks, player.share, player.index.progress, look)]
-        self.query_one(Track).show(track)
-
     def edit(self, bar: str, text: str) -> None:
         """Open an input with a text."""
         self.query_one(f"#{bar}", FilterBar).edit(text)
-
-    @on(FilterBar.Edited)
-    def _edited(self, event: FilterBar.Edited) -> None:
-        event.stop()
-
-    @on(FilterBar.Closed)
-    def _input_closed(self, event: FilterBar.Closed) -> None:
-        event.stop()
-        if event.submitted and event.text.strip():
-            self.post_message(self.Entered(event.bar.id or "", event.text.strip()))
 
 
 def bar_ends(player: Player, now: float, cells: int) -> tuple[Line, Line]:

@@ -15,12 +15,13 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Worker
+from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
 from agentdash.tui.worker.conversation import call_words, outcome, record
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
-from agentdash.tui.worker.usage import context_share, cost_words
+from agentdash.tui.worker.usage import context_words, cost_words
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
 """In a narrower panel the timeline stands below."""
@@ -30,6 +31,7 @@ _MAX_SCREEN_LINES: Final = 10
 _MAX_OBJECT_LINES: Final = 8
 """Of a command or a question."""
 _BAR: Final = ("▏", "|")
+_LOW_BELOW_LINES: Final = 16
 _ASKING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _LABELS: Final = {
     "prompt": "you",
@@ -48,7 +50,7 @@ _TONES: Final[dict[str, Tone]] = {
 
 def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     """Return a worker in one line: its name, agent, parent, host, window, directory, cost and context."""
-    share = context_share(worker)
+    context = context_words(worker)
     before = [
         " ".join(filter(None, (worker.agent.name, worker.agent.version))),
         f"child of {parent}" if parent else "",
@@ -56,7 +58,7 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
         worker.pane_there or "",
         f"window {worker.pane.window}" if worker.pane else "",
     ]
-    after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
+    after = [cost_words(worker), f"{context} context" if context else ""]
     dot = f" {look.glyphs.dot} "
     room = cells - sum(len(dot) + cell_len(part) for part in (worker.name, *before, *after) if part)
     directory = (
@@ -66,18 +68,19 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
 
 
-def overview(worker: Worker, cells: int, look: Look, *, is_brief: bool = False) -> list[Line]:
+def overview(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
     """Return the lines of the tab, with the timeline beside the rest where there is room for it.
 
     Args:
-        is_brief: a sandbox as configured is a sentence, and no table.
+        height: lines of the panel. In a low one a question has all of them, and a sandbox as configured is a
+            sentence.
     """
     if cells < _TIMELINE_BESIDE_FROM_CELLS:
-        lines = summary(worker, cells, look, is_brief=is_brief)
-        return [*lines, BLANK, *_latest(worker, cells, look)]
+        lines = summary(worker, cells, look, height)
+        return [*lines, BLANK, *timeline(worker, cells, look)]
     room = cells * 3 // 5
-    left = summary(worker, room, look, is_brief=is_brief)
-    right = _latest(worker, cells - room - 3, look)
+    left = summary(worker, room, look, height)
+    right = timeline(worker, cells - room - 3, look)
     bar = Span(f" {_BAR[look.glyphs is ASCII]} ", "rule")
     height = max(len(left), len(right))
     left, right = (side + [BLANK] * (height - len(side)) for side in (left, right))
@@ -87,9 +90,10 @@ def overview(worker: Worker, cells: int, look: Look, *, is_brief: bool = False) 
     ]
 
 
-def summary(worker: Worker, cells: int, look: Look, *, is_brief: bool = False) -> list[Line]:
+def summary(worker: Worker, cells: int, look: Look, height: int = _LOW_BELOW_LINES) -> list[Line]:
     """Return the state with its question, what is wrong with the sandbox, the fix, and the sandbox."""
-    lines = _state(worker, cells, look)
+    is_low = height < _LOW_BELOW_LINES
+    lines = _state(worker, cells, look, height if is_low else 0)
     for cause in causes(worker):
         if cause.blocks:  # the state has said it
             if cause.worst.got not in worker.assessment.why:
@@ -102,13 +106,14 @@ def summary(worker: Worker, cells: int, look: Look, *, is_brief: bool = False) -
             lines += paragraph(cause.worst.message, cells, indent=2, cap=4)
     if found := next((finding.remedy for finding in ranked_findings(worker) if finding.remedy), None):
         lines += [BLANK, *_fix(found, cells)]
-    if is_brief and (words := sandbox_sentence(worker.sandbox)):
+    if is_low and (words := sandbox_sentence(worker.sandbox)):
         return [*lines, *paragraph(words, cells, head=(Span("Sandbox  ", "title"),))]
     return [*lines, BLANK, *sandbox_table(worker.sandbox, cells, look)]
 
 
-def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return state and reason, what it asks, what stalled, and the descendants that need the user."""
+def _state(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
+    """Return state and reason, what it asks, what stalled, and the descendants that need the user; of a
+    question that has so many lines alone, the answers, which stand last on its screen."""
     assessment = worker.assessment
     since = f" {age(look.now - assessment.since)}" if assessment.since is not None else ""
     head = (sign(worker, look.glyphs), Span(since + "  ", "muted"))
@@ -117,18 +122,28 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
     lines: list[Line] = [(*head, Span(why, "ask" if asks else ""))]
     if width(lines[0]) > cells:
         lines = [head, *paragraph(why, cells, indent=2, cap=4)]
+    is_question = worker.state in _ASKING and worker.fact.kind is not FactKind.IDLE
+    dialog = _dialog(worker, cells, look) if is_question else []
+    if height and len(dialog) > 1:
+        return [*lines, *dialog[-max(1, height - len(lines)) :]]
     if asks:
         lines += paragraph(worker.fact.object, cells, "strong", indent=2, cap=_MAX_OBJECT_LINES)
         if worker.fact.why not in ("", worker.fact.object):
             lines += paragraph(f"because: {worker.fact.why}", cells, indent=2, cap=3)
-    if worker.state in _ASKING and worker.fact.kind is not FactKind.IDLE:
-        lines += _dialog(worker, cells, look)
+    lines += dialog
     if worker.stalled is not None:
         silence = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}"
         text = f"{silence}; last: {worker.line or assessment.why}"
         lines += paragraph(text, cells, head=(Span("stalled: ", "stuck"),), cap=3)
+    if words := ", ".join(words for _, words in passed(worker, look.thresholds, look.now)):
+        lines += paragraph(words, cells, head=(Span("threshold: ", "stuck"),), cap=2)
+    for same in worker.same_files:
+        here, there = (f"{stamp(each.at, look.now)} {each.call}" for each in (same.edit, same.other))
+        text = f"{same.path}, here {here}, by {same.name} {there}"
+        lines += paragraph(text, cells, head=(Span("same file: ", "waited"),), cap=3)
     if worker.below:
-        lines += paragraph(", ".join(worker.below), cells, "ask", head=(Span("! below it: ", "ask"),), cap=3)
+        below = (each.replace("-", " ", 1) for each in worker.below)
+        lines += paragraph(f"below it: {', '.join(below)}", cells, "ask", head=(Span("! ", "ask"),), cap=3)
     return lines
 
 
@@ -170,14 +185,6 @@ def remedies(worker: Worker) -> list[str]:
 
 
 # ---------------------------------------------------------------- timeline
-
-
-def _latest(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return what a worker did last; if only its screen tells, that."""
-    lines = timeline(worker, cells, look)
-    if worker.moments or worker.pane is None or worker.state in _ASKING:
-        return lines
-    return [*lines, *_dialog(worker, cells, look)]
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:

@@ -25,8 +25,6 @@ from agentdash.tui.worker.overview import overview
 PANE: Final = "Screen"
 EVIDENCE: Final = "Evidence"
 TABS: Final = ("Overview", "Talk", "Commands", "Changes", PANE, EVIDENCE)
-_BRIEF_BELOW_LINES: Final = 16
-"""In a lower panel a sandbox as configured is a sentence, and no table."""
 _MARK_CELLS: Final = 2
 """Of the sign that there are more tabs, and a space."""
 
@@ -95,7 +93,7 @@ class WorkerPanel(Vertical):
         if is_other := self._shown != before:  # one that was followed to its end is left there
             self.tab.scroll_home(animate=False, immediate=True)
         follow = self.open_tab in ("Screen", "Talk")
-        lines = self._content(worker, view, self.tab.size.height, cells)
+        lines = self._content(worker, view, self.tab.size.height or self.app.size.height, cells)
         self.tab.show(lines, follow=follow, from_end=is_other)
 
     @property
@@ -115,7 +113,7 @@ class WorkerPanel(Vertical):
             return absent_lines(self.open_tab, worker, cells, look)
         match self.open_tab:
             case "Overview":
-                return overview(worker, cells, look, is_brief=0 < height < _BRIEF_BELOW_LINES)
+                return overview(worker, cells, look, height)
             case "Screen":
                 return pane_view(worker.pane, height, cells, look)
             case _:

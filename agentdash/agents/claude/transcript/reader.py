@@ -12,14 +12,8 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, tools
-from agentdash.agents.claude.transcript.records import (
-    SILENT_ATTACHMENTS,
-    SILENT_RECORDS,
-    SILENT_SYSTEM,
-    Block,
-    Message,
-    Record,
-)
+from agentdash.agents.claude.transcript.limits import usage_limit
+from agentdash.agents.claude.transcript.records import SILENT_RECORDS, Block, Message, Record
 from agentdash.agents.claude.transcript.tools import NO_SANDBOX, applied_changes, described_policy
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
@@ -55,23 +49,17 @@ _COMMAND: Final = re.compile(
 )
 """A command that the user typed for the model; its expansion follows. Of commands for Claude Code itself
 (`/clear`) the name comes first."""
-_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+)>")
+_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+|bash-\w+)>")
 """Begins what Claude Code itself writes as a message of the user."""
 _CAVEAT: Final = "<local-command-caveat>"
 """Begins the message that comes before what Claude Code did by itself: a command of its own, or none of that
 name (`Unknown skill: usage`)."""
-_SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
-_SHELL_OUTPUT: Final = re.compile(
-    r"<bash-stdout>(.*?)</bash-stdout>(?:<bash-stderr>(.*?)</bash-stderr>)?", re.DOTALL
-)
 _FINAL: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
 """Values of `stop_reason` with which a turn ends."""
 _CALLS: Final = frozenset(("tool_use", "mcp_tool_use"))
 """Types of blocks that call a tool."""
 _ENDS_MARKED_SINCE: Final = (2, 1, 93)
 """First version that states how its last answer ended: before, a text that no call follows ends a turn."""
-_OPEN_CALLS: Final = 1_000
-"""Kinds of calls that are remembered until their results."""
 
 
 class TranscriptReader(LineEvents):
@@ -105,8 +93,6 @@ class TranscriptReader(LineEvents):
         """The kinds of open calls."""
         self._caveat: str | None = None
         """The message whose successor is no prompt."""
-        self._shell: str | None = None
-        """The user's own command whose output is expected."""
         self._usage = UsageOfAnswers()
 
     def is_copied(self, _line: bytes) -> bool:
@@ -198,10 +184,6 @@ class TranscriptReader(LineEvents):
             self._caveat = record.uuid if text.startswith(_CAVEAT) else self._caveat
         elif isinstance(record.origin, dict) and record.origin.get("kind") not in (None, "human"):
             self._start_turn(record)  # it goes on by itself: a sub-agent has ended, a task was scheduled
-        elif shell := _SHELL_INPUT.match(text):
-            self._shell_input(shell[1])
-        elif output := _SHELL_OUTPUT.match(text):
-            self._shell_output("\n".join(filter(None, output.groups())))
         elif command := _COMMAND.match(text):
             self._start_turn(record)
             typed = f"/{command[1]} {command[2] or ''}".strip()
@@ -209,26 +191,6 @@ class TranscriptReader(LineEvents):
         elif not _OWN_TEXT.match(text) and (record.parent_uuid is None or record.parent_uuid != self._caveat):
             self._start_turn(record)
             self._emit(MessageLogged, role="user", text=clean_block(text))
-
-    def _shell_input(self, command: str) -> None:
-        """Emit the user's own `!command`."""
-        self._shell = f"shell-{self._number}"
-        script = clean_block(command)
-        self._emit(
-            CallStarted,
-            call=self._shell,
-            kind="command",
-            tool="!",
-            text=clean_line(script),
-            script=script,
-            cwd=self._cwd,
-            by_user=True,
-        )
-
-    def _shell_output(self, output: str) -> None:
-        if self._shell is not None:
-            self._emit(CallEnded, call=self._shell, output=clean_block(output))
-        self._shell = None
 
     def _result(self, record: Record, block: Block) -> None:
         call = clean_line(block.tool_use_id or "")
@@ -291,8 +253,6 @@ class TranscriptReader(LineEvents):
         self._start_turn(record)
         self._said = None
         tool = tools.describe(block.name, bytes(block.input))
-        if len(self._kinds) >= _OPEN_CALLS:
-            self._kinds.pop(next(iter(self._kinds)))
         self._kinds[call] = tool.kind
         self._emit(
             CallStarted,
@@ -310,6 +270,8 @@ class TranscriptReader(LineEvents):
         """Emit the end of a turn at an error of the provider, which Claude Code writes as an answer."""
         text = "\n".join(block.text for block in message.blocks if block.text)
         kind = _line(record.error) if isinstance(record.error, str) else None
+        if (limit := usage_limit(record.quota_limits, text, self._at)) is not None:
+            self._emit(TokensCounted, limits=(limit,))
         self._end_turn("completed", error=clean_block(text, 2_000) or "error", error_kind=kind or "api_error")
 
     def _count(self, message: Message) -> None:
@@ -350,8 +312,6 @@ class TranscriptReader(LineEvents):
             self._emit(TroubleLogged, text=clean_line(text, 300))
         elif record.subtype == "compact_boundary":
             self._compacted(record)
-        elif record.subtype not in SILENT_SYSTEM:
-            self._skip("unknown", f"system {record.subtype or 'without a subtype'}")
 
     # ------------------------------------------------------------ the sandbox and the mode
 
@@ -361,16 +321,12 @@ class TranscriptReader(LineEvents):
             content = attachment.content if isinstance(attachment.content, str) else ""
             self._told = True
             self._set_policy(described_policy(content, _line(record.cwd) or self._cwd))
-        elif attachment.type == "environment":
+        elif attachment.type == "environment" and not self._told:
             # written behind the instructions, if there are any (2.1.330)
-            if not self._told:
-                self._told = True
-                self._set_policy(NO_SANDBOX)
-        elif attachment.type == "queued_command":
-            if isinstance(attachment.prompt, str):
-                self._prompt(record, attachment.prompt)
-        elif attachment.type not in SILENT_ATTACHMENTS:
-            self._skip("unknown", f"attachment {attachment.type or 'without a type'}")
+            self._told = True
+            self._set_policy(NO_SANDBOX)
+        elif attachment.type == "queued_command" and isinstance(attachment.prompt, str):
+            self._prompt(record, attachment.prompt)
 
     def _set_mode(self, record: Record) -> None:
         mode = _line(record.permission_mode)
@@ -418,10 +374,6 @@ def _line(text: str | None) -> str | None:
 # The tokens of a session, by the answers of the model
 
 
-_REMEMBERED_ANSWERS: Final = 1_000
-"""Records of one answer may stand apart."""
-
-
 class UsageOfAnswers:
     """Sums the tokens of answers. Every block of an answer is a record that states the tokens so far."""
 
@@ -440,8 +392,6 @@ class UsageOfAnswers:
         if stated.usage.total <= counted.total:
             return False
         if answer:
-            if len(self._answers) >= _REMEMBERED_ANSWERS:
-                self._answers.pop(next(iter(self._answers)))
             self._answers[answer] = stated.usage
         newest = replace(stated, usage=stated.usage - counted)
         self.by_model = merged_usage((*self.by_model, newest))

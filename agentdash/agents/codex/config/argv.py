@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from agentdash.model.secrets import MASK
 
@@ -80,8 +79,6 @@ class Option(msgspec.Struct, frozen=True):
     """Empty for an option without one."""
     text: str
     """All of its words, as written: `-s read-only`."""
-    before: bool = False
-    """Whether it stands before the subcommand."""
 
 
 class Override(msgspec.Struct, frozen=True):
@@ -156,8 +153,6 @@ def parse_options(args: Sequence[str]) -> Arguments:
         elif level == _ROOT and arg in _WITHOUT_TURN:
             return Arguments("other", options=tuple(options), unknown=tuple(unknown))
         elif (below := _SUBCOMMANDS.get(level, {}).get(arg)) is not None:
-            if level == _ROOT:
-                options = [replace(each, before=True) for each in options]
             level = below
             if level in ("exec review", "exec help"):
                 break

@@ -69,8 +69,6 @@ _IDE_HEADER: Final = re.compile(r"\s*(?:# [^\n]+:\s*\n.*\n)?## My request for [^
 _STRIPPED_TAGS: Final = re.compile(r"<(?:oai-mem-citation|proposed_plan)>")
 _KEY_CHARS: Final = 200
 """Compared of two messages; after these one copy may have lost a citation."""
-_MAX_MESSAGES: Final = 500
-"""Remembered at once: more than one turn writes."""
 
 
 def prompt_of(text: str) -> str | None:
@@ -105,8 +103,6 @@ class MessageDeduplicator:
         counts = self._counts.setdefault(key, {})
         before = max(counts.values(), default=0)
         counts[dialect] = counts.get(dialect, 0) + 1
-        if len(self._counts) > _MAX_MESSAGES:
-            del self._counts[next(iter(self._counts))]
         return counts[dialect] > before
 
     def forget(self) -> None:
@@ -218,7 +214,7 @@ class RolloutReader(LineEvents):
         kind, is_bare = kind_of(line)
         rule = _RULES.get(kind)
         if rule is None:
-            if kind in SILENT and line.rstrip().endswith(b"}"):
+            if (kind in SILENT or kind[0] == b"event_msg") and line.rstrip().endswith(b"}"):
                 return
             if is_json(line):
                 self._skip("unknown", kind_text(kind))
@@ -402,9 +398,6 @@ class RolloutReader(LineEvents):
             tool = tools.describe(call.name, call.namespace, call.arguments)
         self._start(call.call_id, tool)
 
-    def _local_shell(self, call: records.LocalShellCall) -> None:
-        self._start(call.call_id or call.id or "", tools.describe("local_shell", None, call.action))
-
     def _start(self, call: str, tool: Tool) -> None:
         if call:
             self._calls.start(clean_line(call), tool, at=self._at)
@@ -496,7 +489,6 @@ _RESPONSES: Final = {
     b"agent_message": _rule(records.InterAgentMessage, RolloutReader._inter_agent_message),
     b"function_call": _rule(records.ToolCall, RolloutReader._tool_call),
     b"custom_tool_call": _rule(records.ToolCall, RolloutReader._tool_call),
-    b"local_shell_call": _rule(records.LocalShellCall, RolloutReader._local_shell),
     b"function_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
     b"custom_tool_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
 }

@@ -154,19 +154,11 @@ class ToolCall(msgspec.Struct, gc=False):
     """Free text, of custom tools."""
 
 
-class LocalShellCall(msgspec.Struct, gc=False):
-    """`local_shell_call`."""
-
-    call_id: str | None = None
-    id: str | None = None
-    action: dict[str, Any] = {}
-
-
 class ToolOutput(msgspec.Struct, gc=False):
-    """`function_call_output` and `custom_tool_call_output`; an object in 2025."""
+    """`function_call_output` and `custom_tool_call_output`."""
 
     call_id: str | None = None
-    output: str | list[Part] | dict[str, Any] | None = None
+    output: str | list[Part] | None = None
 
 
 class Command(msgspec.Struct, gc=False):
@@ -357,26 +349,6 @@ _RESPONSES: Final = (
     b" tool_search_output image_generation_call context_compaction configuration_update"
     b" additional_tools".split()
 )
-_EVENTS: Final = (
-    b"agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update"
-    b" background_event context_compacted entered_review_mode turn_diff shutdown_complete"
-    b" session_configured stream_error web_search_begin web_search_end exec_command_begin"
-    b" exec_command_output_delta exec_approval_request apply_patch_approval_request patch_apply_begin"
-    b" mcp_tool_call_begin undo_started undo_completed view_image_tool_call deprecation_notice warning"
-    b" elicitation_request request_user_input item_started mcp_startup_update mcp_startup_complete"
-    b" raw_response_item terminal_interaction agent_message_content_delta plan_delta"
-    b" reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin"
-    b" collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin"
-    b" collab_waiting_end collab_close_begin collab_close_end thread_rolled_back image_generation_begin"
-    b" image_generation_end dynamic_tool_call_request dynamic_tool_call_response model_reroute"
-    b" collab_resume_begin collab_resume_end realtime_conversation_started"
-    b" realtime_conversation_realtime realtime_conversation_closed thread_goal_updated"
-    b" guardian_assessment guardian_warning request_permissions hook_started hook_completed"
-    b" model_verification realtime_conversation_sdp realtime_conversation_list_voices_response"
-    b" auth_recovery_started auth_recovery_completed environment_connected environment_disconnected"
-    b" thread_queue_changed elicitation_abandoned patch_apply_updated raw_response_completed"
-    b" turn_moderation_metadata safety_buffering".split()
-)
 _ITEMS: Final = (
     b"Plan Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode"
     b" ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput".split()
@@ -385,9 +357,9 @@ SILENT: Final[frozenset[Kind]] = frozenset(
     (
         *((name, None) for name in _LINES),
         *((b"response_item", name) for name in _RESPONSES),
-        *((b"event_msg", name) for name in _EVENTS),
         *((b"item", name) for name in _ITEMS),
         (b"record", b"state"),
     )
 )
-"""Known kinds that are not shown (0.20 to 0.171)."""
+"""Known kinds that are not shown (0.20 to 0.171); those of events need not be known, which repeat what items
+have."""

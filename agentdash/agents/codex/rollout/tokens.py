@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from agentdash.agents.codex.rollout.records import TokenCount, Usage
+from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso, possible_time
-from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.model.tokens import ModelUsage, TokenUsage, UsageWindow, merged_usage
 
 _MAX_NUMBER: Final = 1e15
 """Larger ones are neither a percentage, nor a time, nor a number of tokens."""
+_MAX_PLAN_CHARS: Final = 40
 _STANDARD_TIERS: Final = (None, "", "auto", "default", "standard")
 """Values of `service_tier` without prices of their own."""
 
@@ -21,8 +23,7 @@ class TokenTotals(NamedTuple):
     total: int | None = None
     context: int | None = None
     window: int | None = None
-    limit_used: float | None = None
-    limit_resets_at: float | None = None
+    limits: tuple[UsageWindow, ...] = ()
     by_model: tuple[ModelUsage, ...] = ()
 
 
@@ -70,8 +71,7 @@ class TokenCounter:
     def count(self, count: TokenCount, at: float) -> TokenTotals:
         """Return the totals after a `token_count`: `info` is null before the first response, `rate_limits`
         without any."""
-        used, resets_at = _primary(count.rate_limits, at)
-        newer = TokenTotals(limit_used=used, limit_resets_at=resets_at)
+        newer = TokenTotals(limits=tuple(_limits(count.rate_limits or {}, at)))
         if (info := count.info) is not None:
             last = info.last_token_usage
             if (total := _usage(info.total_token_usage)) is not None:
@@ -135,28 +135,33 @@ def _count(value: int | None) -> int:
     return value if value is not None and 0 <= value < _MAX_NUMBER else 0
 
 
-def _primary(limits: Mapping[str, Any] | None, at: float) -> tuple[float | None, float | None]:
-    """Return the used percentage of the primary limit, and when it resets (unix seconds).
+def _limits(limits: Mapping[str, Any], at: float) -> Iterator[UsageWindow]:
+    """Yield the limits of an account.
 
     Flat `primary_used_percent` (0.3x); `primary: {used_percent, resets_in_seconds}` (autumn 2025); since then
     `resets_at`, in unix seconds or as text.
     """
-    if not limits:
-        return None, None
-    primary = limits.get("primary")
-    if primary is None and "primary_used_percent" not in limits:
-        return None, None
-    if not isinstance(primary, dict):
-        primary = {
-            "used_percent": limits.get("primary_used_percent"),
-            "resets_in_seconds": limits.get("primary_resets_in_seconds"),
-        }
-    resets = primary.get("resets_at")
-    resets_at = parse_iso(resets) if isinstance(resets, str) else _number(resets)
-    seconds_left = _number(primary.get("resets_in_seconds"))
-    if resets_at is None and seconds_left is not None:
-        resets_at = at + seconds_left
-    return _number(primary.get("used_percent")), possible_time(resets_at)
+    plan = " ".join(str(each) for each in (limits.get("limit_id"), limits.get("plan_type")) if each)
+    for name in ("primary", "secondary"):
+        window = limits.get(name)
+        if not isinstance(window, dict):
+            names = ("used_percent", "resets_in_seconds", "window_minutes")
+            window = {each: limits.get(f"{name}_{each}") for each in names}
+        if (used := _number(window.get("used_percent"))) is None:
+            continue
+        resets = window.get("resets_at")
+        resets_at = parse_iso(resets) if isinstance(resets, str) else _number(resets)
+        seconds_left = _number(window.get("resets_in_seconds"))
+        if resets_at is None and seconds_left is not None:
+            resets_at = at + seconds_left
+        minutes = _number(window.get("window_minutes"))
+        yield UsageWindow(
+            used=used,
+            resets_at=possible_time(resets_at),
+            minutes=int(minutes) if minutes else None,
+            at=at,
+            plan=clean_line(plan, _MAX_PLAN_CHARS),
+        )
 
 
 def _number(value: Any) -> float | None:

@@ -21,7 +21,7 @@ _MAX_SHOWN_CHARS: Final = 400
 """Of arguments that are shown as JSON, and of a patch that is shown as it is."""
 _OWN_NAMESPACES: Final = ("functions", "multi_agent_v1", "collaboration", "container", "local")
 _KINDS: Final[dict[str, CallKind]] = {
-    **dict.fromkeys(("shell", "container.exec", "local_shell", "shell_command"), "command"),
+    **dict.fromkeys(("shell", "container.exec", "shell_command"), "command"),
     **dict.fromkeys(("exec_command", "unified_exec"), "command"),
     "write_stdin": "poll",
     "apply_patch": "patch",

@@ -57,9 +57,11 @@ def sandbox_silently_off(thread: Thread, requests: Sequence[Requested]) -> Itera
     if told is not None:
         yield _silently_off(request, told, [o for o in outside if o.last >= told.since])
         return
-    unknown = [o for o in outside if o.first >= since and _is_unstated(o, thread)]
-    if unknown and not request.excluded:
-        yield _silently_off(request, None, unknown)
+    # up to 2.1.240 neither a sandbox nor the lack of one is described to the agent
+    states_none = all(p.policy.filesystem is Filesystem.UNKNOWN for p in thread.policies)
+    outside = [o for o in outside if o.first >= since]
+    if outside and states_none and not request.excluded:
+        yield _silently_off(request, None, outside)
 
 
 def _asks_for_sandbox(request: Requested) -> bool:
@@ -67,28 +69,22 @@ def _asks_for_sandbox(request: Requested) -> bool:
     return is_asked and request.policy.filesystem is Filesystem.WORKSPACE
 
 
-def _is_unstated(observation: SandboxObservation, thread: Thread) -> bool:
-    """Return whether neither a sandbox nor the lack of one was described to the agent (up to 2.1.240)."""
-    index = observation.policy
-    return index < 0 or thread.policies[index].policy.filesystem is Filesystem.UNKNOWN
-
-
 def _silently_off(
     request: Requested, told: PolicyPeriod | None, outside: Sequence[SandboxObservation]
 ) -> Finding:
-    origin = str(request.origin(RequestField.FILESYSTEM))
-    since = told.since if told else min(o.first for o in outside)
+    origin, unsaid = str(request.origin(RequestField.FILESYSTEM)), "the model is told of no sandbox"
+    since = told.since if told else outside[0].first
     evidence = [Evidence(EvidenceSource.CONFIG, request.since or since, "sandbox-requested", origin)]
     if told is not None:
-        text = at_line(told.line, "the model is told of no sandbox")
-        evidence.append(Evidence(EvidenceSource.TRANSCRIPT, told.since, "sandbox-instructions", text))
+        text = at_line(told.line, unsaid)
+        evidence.append(Evidence(EvidenceSource.TRANSCRIPT, since, "sandbox-instructions", text))
     unless = " Arguments (`--settings`) that switched it off would look the same."
     return _finding(
         "The settings switch the sandbox on, and commands run without it: Claude Code goes on so where what"
         f" the sandbox needs is missing.{'' if request.are_arguments_known else unless}",
         request.since,
         configured=origin,
-        got="the model is told of no sandbox",
+        got=unsaid,
         since=since,
         outside=outside,
         evidence=evidence,

@@ -212,10 +212,7 @@ def _comparison_evidence(seen: Comparison, kernel: str) -> Iterator[Evidence]:
         allowed = "to run outside the sandbox" if is_outside else "additional permissions"
         yield Evidence(EvidenceSource.ROLLOUT, at, "escalation", f"the call was allowed {allowed}")
     if observation.applied:
-        policy = f": {policy_in_words(observation.applied.policy)}" if observation.applied.policy else ""
-        by = "no launcher" if observation.applied.by == "nothing" else observation.applied.by
-        applied = f"{by} stands between Codex and the command{policy}"
-        yield Evidence(EvidenceSource.PROCESS, at, "applied", applied)
+        yield Evidence(EvidenceSource.PROCESS, at, "applied", launcher_in_words(observation.applied))
     yield Evidence(observation.source, at, "flags-seen", observation.quote)
     if kernel:
         is_live = observation.source is EvidenceSource.ENVIRONMENT
@@ -252,10 +249,8 @@ def _check_network(seen: Comparison) -> Iterator[Finding]:
 
 def _check_granted_network(seen: Comparison) -> Iterator[Finding]:
     if seen.network_cut:
-        is_own = seen.observation.own_network
-        how = (
-            "runs in a network namespace of its own" if is_own else "was started with the network turned off"
-        )
+        how = "was started with the network turned off"
+        how = "runs in a network namespace of its own" if seen.observation.own_network else how
         message = f"The policy grants the network, but the command {how}: it has none."
         yield seen.finding(FindingKind.NETWORK_CUT, message, *_network_fields(seen))
     elif seen.flag_disables_network:
@@ -300,8 +295,7 @@ def _check_mediated_network(seen: Comparison) -> Iterator[Finding]:
     """Yield the finding where the network is to be reached through the CLI's proxy, and is not."""
     proxied, observation = "The network is to be reached through the CLI's proxy", seen.observation
     if observation.own_network and seen.applied.network is Network.OFF:
-        lack = "the command was started without one in a network namespace of its own: it has none."
-        message = f"{proxied}, but {lack}"
+        message = f"{proxied}, but the command was started without one in a network namespace of its own."
         yield seen.finding(FindingKind.NETWORK_CUT, message, *_network_fields(seen))
     elif observation.own_network is False and observation.sandboxed and seen.is_bound:
         message = f"{proxied} alone, but the kernel shows the command in the host's network."

@@ -36,7 +36,7 @@ from agentdash.model.denials import (
 )
 from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.requested import RequestField, RequestLayer
 
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
 OUTSIDE: Final = Remedy("start this Codex from a shell outside the sandbox")
@@ -175,7 +175,9 @@ def _in_read_only(path: str, policy: Policy, facts: PathFacts) -> Remedy:
     is_workspace = any(is_at_or_below(path, workspace) for workspace in facts.workspaces)
     if not is_workspace or set(path.split("/")) & set(PROTECTED_NAMES):
         return _instead("a read-only sandbox writes nothing", policy, facts, is_file=True)
-    if (decides := _instead_of_workspace(facts)) is not None:
+    is_asked = facts.request is not None and facts.request.policy.filesystem is Filesystem.WORKSPACE
+    decides = _overruled(facts, RequestField.FILESYSTEM, is_asked=is_asked, spares='"workspace-write"')
+    if decides is not None:
         return _instead(decides, policy, facts)
     return Remedy(
         text='sandbox_mode = "workspace-write"',
@@ -188,7 +190,7 @@ def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: b
     """Return what to do where no setting is narrow enough, or none would have an effect."""
     choices = ["approve that command"]
     if policy is not None and policy.approval == "never":
-        can_ask = _can_be_asked(facts.request)
+        can_ask = _can_be_asked(facts)
         choices = ["start Codex with `-a on-request` and approve that command"] if can_ask else []
     choices += [_ELSEWHERE] if is_file else []
     others = f"{', '.join(choices)}, or " if choices else ""
@@ -207,10 +209,13 @@ def turn_network(
         return None
     if policy is not None and wanted is Network.ON and not policy.writable_roots:
         return _instead("a read-only sandbox has no network", policy, facts)
-    if (decides := _instead_of_network(wanted, policy, facts)) is not None:
+    profile, value = _profile(policy, facts), "true" if wanted is Network.ON else "false"
+    is_asked = facts.request is not None and facts.request.policy.network is wanted
+    # the network of a mode is opened by a setting of its own, that of a managed profile is not
+    spares = "sandbox_mode" if profile is None else None
+    if (decides := _overruled(facts, RequestField.NETWORK, is_asked=is_asked, spares=spares)) is not None:
         words = Remedy(f"the network stays on: {decides}")
         return words if wanted is Network.OFF else _instead(decides, policy, facts)
-    profile, value = _profile(policy, facts), "true" if wanted is Network.ON else "false"
     if profile is None:
         return _table(_WORKSPACE_WRITE, {"network_access": value}, facts)
     return _profile_entry(profile, "network", {"enabled": value}, facts)
@@ -243,68 +248,45 @@ def _instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str 
     if request is None or policy is None:
         return None
     asked, fields = request.policy, (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
-    field = next((each for each in fields if request.origin(each) is not None), None)
-    is_asked = asked.filesystem is Filesystem.WORKSPACE and asked.may_write(path)
-    if field is not None and is_asked and not policy.may_write(path):
-        roots = (root for root in asked.writable_roots if is_at_or_below(path, root))
-        if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
-            origin = request.origin(field)
-            return f"{origin} names a directory that does not exist: create it, and start again"
-        return _decides(request, field)
-    if _managed(request, RequestField.WRITABLE_ROOTS) is not None:
-        return _decides(request, RequestField.WRITABLE_ROOTS)
-    if _managed(request, RequestField.FILESYSTEM) is not None and _profile(policy, facts) is not None:
-        return _decides(request, RequestField.FILESYSTEM)
-    return None
+    field = next((each for each in fields if request.origin(each) is not None), fields[0])
+    roots = [root for root in asked.writable_roots if is_at_or_below(path, root)]
+    if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
+        return f"{request.origin(field)} names a directory that does not exist: create it, and start again"
+    is_asked = asked.filesystem is Filesystem.WORKSPACE and bool(asked.may_write(path))
+    if decides := _overruled(facts, field, is_asked=is_asked, spares="sandbox_mode"):
+        return decides
+    return _overruled(facts, fields[1]) if _profile(policy, facts) is not None else None
 
 
-def _instead_of_workspace(facts: PathFacts) -> str | None:
-    """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
-    request, field = facts.request, RequestField.FILESYSTEM
+def _overruled(
+    facts: PathFacts, field: RequestField, *, is_asked: bool = False, spares: str | None = None
+) -> str | None:
+    """Return what decides a part, whatever is asked for, or None if a setting would have an effect.
+
+    Args:
+        is_asked: whether the request has the value of the setting already, perhaps from nowhere.
+        spares: words in a setting of an administrator that leaves the choice to the user.
+    """
+    request = facts.request
     if request is None:
         return None
-    managed = _managed(request, field)
-    is_barred = managed is not None and '"workspace-write"' not in managed.text
-    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.origin(field) is not None
-    return _decides(request, field) if is_barred or is_asked else None
-
-
-def _instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts) -> str | None:
-    """Return what decides instead of a setting for the `wanted` network, or None if that would help."""
-    request, field = facts.request, RequestField.NETWORK
-    if request is None:
-        return None
-    managed = _managed(request, field)
-    # the network of a mode, or of a profile, is opened by a setting of its own where the user may choose that
-    is_of_mode = managed is not None and managed.text.startswith("sandbox_mode")
-    is_barred = managed is not None and (not is_of_mode or _profile(policy, facts) is not None)
-    is_asked = request.policy.network is wanted and request.origin(field) is not None
-    return _decides(request, field) if is_barred or is_asked else None
-
-
-def _can_be_asked(request: Requested | None) -> bool:
-    """Return whether a Codex that never asks would ask with `-a on-request`."""
-    if request is None:
-        return True
-    is_asked = request.policy.approval == "on-request" and request.origin(RequestField.APPROVAL) is not None
-    return not is_asked and _managed(request, RequestField.APPROVAL) is None
-
-
-def _managed(request: Requested, field: RequestField) -> RequestOrigin | None:
-    """Return the setting of an administrator that decides a part."""
-    origin = request.given_origin(field)
-    return origin if origin is not None and origin.layer is RequestLayer.MANAGED else None
-
-
-def _decides(request: Requested, field: RequestField) -> str:
-    """Return in words what decides a part, whatever is asked for."""
     asked, given = request.origin(field), request.given_origin(field)
+    is_managed = given is not None and given.layer is RequestLayer.MANAGED
+    is_barred = given is not None and is_managed and (spares is None or spares not in given.text)
+    if not is_barred and not (is_asked and asked is not None):
+        return None
     if given is not None and given != asked:
         return f"{given} decides, whatever is asked for"
     if asked is not None and asked.file in request.changed_files:
         return f"{asked} was written after its start: start it again"
     chosen = "" if request.is_fixed else ": another one may have been chosen in it (`/permissions`)"
     return f"{asked} was not kept{chosen}"
+
+
+def _can_be_asked(facts: PathFacts) -> bool:
+    """Return whether a Codex that never asks would ask with `-a on-request`."""
+    is_asked = facts.request is not None and facts.request.policy.approval == "on-request"
+    return _overruled(facts, RequestField.APPROVAL, is_asked=is_asked) is None
 
 
 # ---------------------------------------------------------------- the settings of Codex

@@ -18,11 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.wording import (
-    make_finding,
-    policy_evidence,
-    policy_in_words,
-)
+from agentdash.engine.judge.findings.wording import make_finding, policy_evidence, policy_in_words
 from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
@@ -54,48 +50,25 @@ _ROWS: Final = {
 }
 # ---------------------------------------------------------------- two policies
 
-
-class Part(NamedTuple):
-    """A part in which two policies differ."""
-
-    field: RequestField
-    asked: str
-    got: str
-
-    @property
-    def in_words(self) -> str:
-        """`files`, `network`, `approval`, `reviewer`."""
-        return _ROWS[self.field].value
-
-    @property
-    def direction(self) -> Direction:
-        """Whether more was given than asked for, or less."""
-        if self.field is RequestField.REVIEWER:
-            return "label"
-        return "wider" if _FREEDOM.get(self.got, _ASKING) > _FREEDOM.get(self.asked, _ASKING) else "narrower"
-
-    def cell(self, reference: Reference, asked_at: float | None, got_at: float) -> DifferingField:
-        """Return the cell of the layers table that differs, with the times of both values (unix seconds)."""
-        return DifferingField(
-            _ROWS[self.field], self.asked, self.got, "configured", reference, asked_at, got_at
-        )
+_Part = tuple[RequestField, str, str]
+"""A part in which two policies differ: as asked for, and as given."""
 
 
-def differing_parts(asked: Policy, got: Policy) -> Iterator[Part]:
+def _differing_parts(asked: Policy, got: Policy) -> Iterator[_Part]:
     """Yield the parts that both policies state, with different values."""
     has_same_profile = asked.profile is not None and asked.profile == got.profile
     if _is_other(asked.filesystem, got.filesystem) and not has_same_profile:
-        yield Part(RequestField.FILESYSTEM, asked.filesystem.value, got.filesystem.value)
+        yield RequestField.FILESYSTEM, asked.filesystem.value, got.filesystem.value
     if _is_other(asked.network, got.network):
-        yield Part(RequestField.NETWORK, asked.network.value, got.network.value)
+        yield RequestField.NETWORK, asked.network.value, got.network.value
     missing = got.grants_less_than(asked)
     if missing and asked.filesystem is got.filesystem is Filesystem.WORKSPACE:
         named, lacking = f"{asked.filesystem}, {missing[0]}", f"{got.filesystem}, not {missing[0]}"
-        yield Part(RequestField.WRITABLE_ROOTS, named, lacking)
-    if asked.approval is not None and got.approval is not None and asked.approval != got.approval:
-        yield Part(RequestField.APPROVAL, asked.approval, got.approval)
-    if asked.reviewer is not None and got.reviewer is not None and asked.reviewer != got.reviewer:
-        yield Part(RequestField.REVIEWER, asked.reviewer, got.reviewer)
+        yield RequestField.WRITABLE_ROOTS, named, lacking
+    if asked.approval and got.approval and asked.approval != got.approval:
+        yield RequestField.APPROVAL, asked.approval, got.approval
+    if asked.reviewer and got.reviewer and asked.reviewer != got.reviewer:
+        yield RequestField.REVIEWER, asked.reviewer, got.reviewer
 
 
 def _is_other(asked: str, got: str) -> bool:
@@ -129,10 +102,19 @@ class _Turn(msgspec.Struct, frozen=True):
 class _Difference(NamedTuple):
     """A part of a policy that is not what was asked for."""
 
-    part: Part
+    field: RequestField
+    asked: str
+    got: str
     origin: RequestOrigin
     winner: RequestOrigin | None
     """What decided instead, or None if nothing that was read did."""
+
+    @property
+    def direction(self) -> Direction:
+        """Whether more was given than asked for, or less."""
+        if self.field is RequestField.REVIEWER:
+            return "label"
+        return "wider" if _FREEDOM.get(self.got, _ASKING) > _FREEDOM.get(self.asked, _ASKING) else "narrower"
 
 
 def request_findings(
@@ -148,11 +130,11 @@ def request_findings(
         if turn.request.resumes and turn.before is not None and (found := _dropped(turn, turn.before)):
             yield found
             continue
-        differences = [each for each in _differences(turn) if _is_certain(each, turn.request)]
+        differences = [each for each in _differences(turn, parent) if _is_certain(each, turn.request)]
         if differences:
             is_role = any(each.origin.layer is RequestLayer.ROLE for each in differences)
             kind = FindingKind.ROLE_POLICY_IGNORED if is_role else FindingKind.REQUESTED_NOT_CONFIGURED
-            yield _finding(kind, turn, [_with_parent(each, turn, parent) for each in differences])
+            yield _finding(kind, turn, differences)
 
 
 def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
@@ -178,10 +160,13 @@ def _stated_at(thread: Thread, at: float) -> PolicyPeriod | None:
     return replace(period, policy=period.stated, base=None)
 
 
-def _differences(turn: _Turn) -> Iterator[_Difference]:
-    for part in differing_parts(turn.request.policy, turn.got):
-        if (origin := turn.request.origin(part.field)) is not None:
-            yield _Difference(part, origin, _winner(turn, part.field))
+def _differences(turn: _Turn, parent: ParentPolicy | None = None) -> Iterator[_Difference]:
+    for field, asked, got in _differing_parts(turn.request.policy, turn.got):
+        if (origin := turn.request.origin(field)) is not None:
+            winner = _winner(turn, field)
+            if winner is None and origin.layer is RequestLayer.ROLE:
+                winner = _parent_as_winner(turn, field, parent)
+            yield _Difference(field, asked, got, origin, winner)
 
 
 def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
@@ -195,6 +180,14 @@ def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
         return None
     is_uncertain = bool(changed) and (origin.layer is not RequestLayer.MANAGED or origin.file in changed)
     return None if is_uncertain else origin
+
+
+def _parent_as_winner(turn: _Turn, field: RequestField, parent: ParentPolicy | None) -> RequestOrigin | None:
+    """Return the policy of its parent, if the sub-agent has that in place of its role's."""
+    above = parent.policy_at(turn.period.since) if parent else None
+    if above is None or _value(above.policy, field) != _value(turn.period.policy, field):
+        return None
+    return RequestOrigin(field, RequestLayer.PARENT, "the policy of the thread that spawned it")
 
 
 def _value(policy: Policy, field: RequestField) -> object:
@@ -211,20 +204,7 @@ def _is_certain(difference: _Difference, request: Requested) -> bool:
     if request.changed_files and difference.origin.layer is not RequestLayer.ARGV:
         return False
     # what a run without questions does with approvals differs between versions
-    return difference.part.field is not RequestField.APPROVAL or difference.winner is not None
-
-
-def _with_parent(difference: _Difference, turn: _Turn, parent: ParentPolicy | None) -> _Difference:
-    """Return a difference of a role with the policy of its parent as the winner if the sub-agent has that."""
-    field = difference.part.field
-    above = parent.policy_at(turn.period.since) if parent else None
-    is_role = difference.origin.layer is RequestLayer.ROLE
-    if above is None or not is_role or difference.winner is not None:
-        return difference
-    if _value(above.policy, field) != _value(turn.period.policy, field):
-        return difference
-    text = "the policy of the thread that spawned it"
-    return difference._replace(winner=RequestOrigin(field, RequestLayer.PARENT, text))
+    return difference.field is not RequestField.APPROVAL or difference.winner is not None
 
 
 def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested | None:
@@ -275,9 +255,9 @@ def _dropped(turn: _Turn, before: PolicyPeriod) -> Finding | None:
         field for field in (RequestField.FILESYSTEM, RequestField.NETWORK) if not _is_typed(request, field)
     ]
     differences = [
-        each if each.winner else each._replace(winner=_met_origin(turn, each.part.field))
+        each if each.winner else each._replace(winner=_met_origin(turn, each.field))
         for each in _differences(lost)
-        if each.part.field in fields
+        if each.field in fields
     ]
     if not differences:
         return None
@@ -310,33 +290,31 @@ def _met_origin(turn: _Turn, field: RequestField) -> RequestOrigin | None:
 def _finding(
     kind: FindingKind, turn: _Turn, differences: Sequence[_Difference], reference: Reference = "requested"
 ) -> Finding:
-    directions = {each.part.direction for each in differences}
+    directions = {each.direction for each in differences}
     direction = next(each for each in ("wider", "narrower", "label") if each in directions)
-    asked = [f"{part.in_words} {part.asked} ({origin})" for part, origin, _ in differences]
+    asked = [f"{_ROWS[each.field].value} {each.asked}" for each in differences]
+    parts, got = ", ".join(asked), ", ".join(f"{_ROWS[each.field].value} {each.got}" for each in differences)
+    origins = ", ".join(dict.fromkeys(str(each.origin) for each in differences))
     period, since = turn.period, turn.request.since
+    message = f"Asked for: {parts} ({origins}). The thread has {got}."
+    if kind is FindingKind.RESUME_DROPPED_POLICY:
+        message = f"The resumed thread had {parts}, and now has {got}: the policy was not kept."
+    elif kind is FindingKind.ROLE_POLICY_IGNORED:
+        message = f"The role asks for {parts} ({origins}), and the sub-agent has {got}."
     return make_finding(
         kind,
-        _message(kind, differences, turn.request),
+        f"{message} {_because(differences, turn.request)}",
         direction=direction,
         severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
-        configured="; ".join(asked),
+        configured="; ".join(f"{part} ({d.origin})" for part, d in zip(asked, differences, strict=True)),
         got=f"{policy_in_words(period.policy)} ({period.place})",
         since=period.since,
         evidence=_evidence(turn, differences),
-        fields=[each.part.cell(reference, since, period.since) for each in differences],
+        fields=[
+            DifferingField(_ROWS[d.field], d.asked, d.got, "configured", reference, since, period.since)
+            for d in differences
+        ],
     )
-
-
-def _message(kind: FindingKind, differences: Sequence[_Difference], request: Requested) -> str:
-    asked = ", ".join(f"{part.in_words} {part.asked}" for part, _, _ in differences)
-    got = ", ".join(f"{part.in_words} {part.got}" for part, _, _ in differences)
-    origins = ", ".join(dict.fromkeys(str(each.origin) for each in differences))
-    because = _because(differences, request)
-    if kind is FindingKind.RESUME_DROPPED_POLICY:
-        return f"The resumed thread had {asked}, and now has {got}: the policy was not kept. {because}"
-    if kind is FindingKind.ROLE_POLICY_IGNORED:
-        return f"The role asks for {asked} ({origins}), and the sub-agent has {got}. {because}"
-    return f"Asked for: {asked} ({origins}). The thread has {got}. {because}"
 
 
 def _because(differences: Sequence[_Difference], request: Requested) -> str:

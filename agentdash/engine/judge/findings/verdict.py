@@ -14,11 +14,7 @@ from agentdash.engine.judge.findings.command_sandbox import (
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings
 from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
-from agentdash.engine.judge.findings.remedies import (
-    exclude_flags,
-    remedy_for,
-    startup_remedy,
-)
+from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
@@ -66,7 +62,7 @@ def judge_sandbox(
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
+    own = [each for each in thread.observations if not each.by_user]
     checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
@@ -105,19 +101,6 @@ def judge_sandbox(
         denials=_ledger(thread, places),
         requested=newest,
     )
-
-
-def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObservation:
-    """Return an observation under the policy that it belongs to.
-
-    A call whose sandbox could not be started has run no process. What was observed under its id, while the
-    log was behind, belongs to a later call with the same script.
-    """
-    failed = thread.sandbox_failed
-    if failed is None or observation.recorded is not None or failed.call not in observation.calls:
-        return observation
-    calls = tuple(call for call in observation.calls if call != failed.call)
-    return replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
@@ -205,19 +188,8 @@ def _not_observed(
         yield "the call that started some of its processes is not in its log yet"
     if any(each.sandboxed is None for each in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
-    if any(map(_may_be_landlock, live)):
-        yield (
-            "Landlock (Codex through 0.114) leaves no mark that can be read: what it lets be written is taken"
-            " from the policy"
-        )
     if users := len(thread.observations) - len(own):
         yield f"{users} kind{'s' * (users > 1)} of commands were left out: the user's own run in no sandbox"
-
-
-def _may_be_landlock(observation: SandboxObservation) -> bool:
-    applied = observation.applied
-    has_no_launcher = applied is not None and applied.by == "nothing"
-    return bool(observation.sandboxed) and observation.own_network is False and has_no_launcher
 
 
 def _observed(own: Sequence[SandboxObservation], thread: Thread) -> Got:

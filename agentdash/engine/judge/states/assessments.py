@@ -1,7 +1,8 @@
-"""Assessments that rest on one piece of evidence."""
+"""Assessments by one piece of evidence, or by a screen."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from agentdash.engine.judge.states import facts
@@ -52,13 +53,15 @@ def conclude(
     source: EvidenceSource = EvidenceSource.ROLLOUT,
     text: str | None = None,
     fact: Fact | None = None,
+    more: Iterable[Evidence] = (),
 ) -> Assessment:
-    """Return a state that rests on one piece of evidence: a line of the log, unless given otherwise.
+    """Return a state that rests on a piece of evidence: a line of the log, unless given otherwise.
 
     Args:
         text: of the evidence; the reason unless given.
+        more: further evidence.
     """
-    return Assessment(state, since, why, (Evidence(source, since or 0.0, rule, text or why),), fact)
+    return Assessment(state, since, why, (Evidence(source, since or 0.0, rule, text or why), *more), fact)
 
 
 def server_gone(server: SourceSeen) -> Assessment:

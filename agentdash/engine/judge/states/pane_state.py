@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -67,6 +67,29 @@ _MAX_PAST_PANES: Final = 200
 """Past panes in a snapshot, which is written as a file for sandboxed agents: 100 KB."""
 
 
+class PaneFacts(NamedTuple):
+    """What the state of a worker CLI depends on that is known by its process, in a pane or not."""
+
+    fleet: Fleet
+    occupant: PaneOccupant | None
+    pane: Pane | None = None
+
+    @property
+    def reading(self) -> ScreenRead | None:
+        """The reading of its screen."""
+        return self.fleet.readings.get(self.pane.key) if self.pane else None
+
+    @property
+    def session(self) -> SessionSeen | None:
+        """Its session."""
+        return pane_session(self.fleet, self.pane, self.occupant) if self.pane else None
+
+    @property
+    def sandbox(self) -> SandboxInfo | None:
+        """The sandbox around its process."""
+        return enclosing_sandbox(self.occupant.process if self.occupant else None, self.fleet.kernel)
+
+
 def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """Return the state of a worker CLI that is known by its pane only."""
     server = fleet.sources.get(tmux_source(pane.key.server))
@@ -74,19 +97,18 @@ def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Asses
     if server is not None and not server.ok and not is_unrecorded:
         return server_gone(server)
     pane = pane if is_unrecorded else _with_exit_code(fleet, pane)
+    case = PaneFacts(fleet, occupant, pane)
     if pane.dead or (occupant is not None and occupant.gone_at is not None):
-        return _assess_ended(fleet, pane, occupant)
+        return _assess_ended(case, pane)
     if server is not None and is_unrecorded:
         return _assess_unrecorded(fleet, pane, server.at)
-    reading, session = fleet.readings.get(pane.key), pane_session(fleet, pane, occupant)
-    found = _assess_alive(fleet, pane, occupant, reading, session)
-    return _asks_in_text(found, occupant, session) or found
+    found = _assess_alive(case, pane)
+    return _asks_in_text(found, case) or found
 
 
-def _asks_in_text(
-    found: Assessment, occupant: PaneOccupant | None, session: SessionSeen | None
-) -> Assessment | None:
+def _asks_in_text(found: Assessment, case: PaneFacts) -> Assessment | None:
     """Return `waiting-input` where a worker at rest has ended its last message with a question."""
+    session, occupant = case.session, case.occupant
     question = session.chat.asks if session is not None and session.chat is not None else ""
     runs_once = occupant is not None and occupant.process is not None and occupant.process.once
     if not question or runs_once or found.state is not State.COMPLETED:
@@ -109,19 +131,17 @@ def _assess_unrecorded(fleet: Fleet, pane: Pane, at: float) -> Assessment:
 # ---------------------------------------------------------------- its process has ended
 
 
-def _assess_ended(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
-    at, how, evidence = _ending(pane, occupant)
+def _assess_ended(case: PaneFacts, pane: Pane) -> Assessment:
+    at, how, evidence = _ending(pane, case.occupant)
+    fleet, occupant, reading = case.fleet, case.occupant, case.reading
     is_finished = pane.dead and pane.dead_status == 0
     has_error = bool(pane.dead_status or pane.dead_signal)
-    reading = fleet.readings.get(pane.key)
     last_seen = reading.state if reading is not None else None
     # one that was at rest and left without an error has quit: what its last screen quotes did not stop it
     has_quit = last_seen in _AT_REST and not has_error
-    if not is_finished and not has_quit:
-        denial = screen_denial(fleet, pane, occupant) or state_path_denial(fleet, occupant)
-        if denial is not None:
-            assessment = assess_blocked(denial, at, how)
-            return replace(assessment, evidence=(*assessment.evidence, evidence))
+    if not is_finished and not has_quit and (denial := screen_denial(case) or state_path_denial(case)):
+        assessment = assess_blocked(denial, at, how)
+        return replace(assessment, evidence=(*assessment.evidence, evidence))
     history = fleet.histories.get(str(pane.key))
     last = history.periods[-1] if history and history.periods else None
     if last is not None and last.state == State.BLOCKED_SANDBOX and last.since >= at:
@@ -161,15 +181,10 @@ def _cause_of_death(pane: Pane) -> str:
 # ---------------------------------------------------------------- its process lives
 
 
-def _assess_alive(
-    fleet: Fleet,
-    pane: Pane,
-    occupant: PaneOccupant | None,
-    reading: ScreenRead | None,
-    session: SessionSeen | None,
-) -> Assessment:
+def _assess_alive(case: PaneFacts, pane: Pane) -> Assessment:
     """Return the state by its session file or log, as far as the screen only says more about it; without
     these by its screen."""
+    fleet, occupant, reading, session = case.fleet, case.occupant, case.reading, case.session
     if occupant is not None and (found := _awaiting_input(fleet, occupant.key)) is not None:
         return found
     state = State(reading.state) if reading is not None and reading.state else None
@@ -180,27 +195,21 @@ def _assess_alive(
         return _assess_session(session, session.status)
     if session is not None and is_contradicted:
         return _by_log(session, State.RUNNING, "its newest turn is open")
-    if (found := _sandbox_block(fleet, pane, occupant, reading, state)) is not None:
+    if (found := _sandbox_block(case, pane, state)) is not None:
         return found
     if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
         return _by_log(session, State.RUNNING, "it tries again", chat.trouble)
     trouble = fleet.troubles.get(str(pane.key))
     is_over = trouble is None or _is_over(trouble, reading, session)
     if trouble is not None and state in (None, State.INTERRUPTED) and not is_over:
-        return conclude(
-            State.FAILED_PROVIDER,
-            trouble.at,
-            "request-failed",
-            f"stopped while its provider failed: {trouble.text}",
-            source=trouble.source,
-            text=trouble.text,
-            fact=facts.provider(trouble.text),
-        )
+        why, fact = f"stopped while its provider failed: {trouble.text}", facts.provider(trouble.text)
+        request = Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
+        return Assessment(State.FAILED_PROVIDER, trouble.at, why, (request,), fact)
     if reading is not None and state is not None:
         return assess_screen(reading)
     if reading is not None and reading.partial:
         return assess_half_menu(reading, f"its {pane.width}x{pane.height} pane")
-    if (denial := screen_denial(fleet, pane, occupant)) is not None:
+    if (denial := screen_denial(case)) is not None:
         return assess_blocked(denial, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
     if session is not None and chat is not None and chat.turn in _STATE_OF_TURN:
         return _by_log(session, _STATE_OF_TURN[chat.turn], f"its newest turn {chat.turn}", chat.why)
@@ -216,15 +225,9 @@ def _awaiting_input(fleet: Fleet, key: ProcessKey) -> Assessment | None:
     if process is None or process.awaited_input is None:
         return None
     fact = facts.awaits_input(process.awaited_input, process.argv)
-    return conclude(
-        State.WAITING_INPUT,
-        process.key.started,
-        "awaits-input",
-        fact.text,
-        source=EvidenceSource.KERNEL,
-        text=f"pid {process.pid} waits in read(0), a {process.awaited_input}",
-        fact=fact,
-    )
+    at, text = process.key.started, f"pid {process.pid} waits in read(0), a {process.awaited_input}"
+    evidence = Evidence(EvidenceSource.KERNEL, at, "awaits-input", text)
+    return Assessment(State.WAITING_INPUT, at, fact.text, (evidence,), fact)
 
 
 def _by_log(session: SessionSeen, state: State, how: str, error: str = "") -> Assessment:
@@ -256,31 +259,20 @@ def _said(session: SessionSeen | None) -> Said | None:
 
 def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiting"]) -> Assessment:
     waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
-    text = f"status {status}{waiting_for}"
-    return conclude(
-        _STATE_OF_STATUS[status],
-        session.since,
-        "session-status",
-        f"its session file: {text}",
-        source=EvidenceSource.SESSION_FILE,
-        text=text,
-        fact=facts.by_status(status, session.waiting_for or ""),
-    )
+    text, fact = f"status {status}{waiting_for}", facts.by_status(status, session.waiting_for or "")
+    evidence = Evidence(EvidenceSource.SESSION_FILE, session.since, "session-status", text)
+    state = _STATE_OF_STATUS[status]
+    return Assessment(state, session.since, f"its session file: {text}", (evidence,), fact)
 
 
-def _sandbox_block(
-    fleet: Fleet,
-    pane: Pane,
-    occupant: PaneOccupant | None,
-    reading: ScreenRead | None,
-    state: State | None,
-) -> Assessment | None:
+def _sandbox_block(case: PaneFacts, pane: Pane, state: State | None) -> Assessment | None:
     """Return `blocked-sandbox` where its sandbox explains a failing provider or a standstill."""
+    reading = case.reading
     if reading is not None and (state is State.FAILED_PROVIDER or reading.is_retrying):
-        denial = network_cut_denial(fleet, occupant, reading.text)
+        denial = network_cut_denial(case, reading.text)
         return assess_blocked(denial, reading.at, "it tries again") if denial else None
-    if state in (None, State.RUNNING) and _has_no_activity(fleet, pane, occupant):
-        denial = state_path_denial(fleet, occupant)
+    if state in (None, State.RUNNING) and _has_no_activity(case.fleet, pane, case.occupant):
+        denial = state_path_denial(case)
         return assess_blocked(denial, pane.moved_at or pane.drawn_at or 0.0, _STILL) if denial else None
     return None
 
@@ -309,7 +301,7 @@ def judge_nested(fleet: Fleet, nested: PaneOccupant) -> Assessment:
     needs, else running."""
     if (found := _awaiting_input(fleet, nested.key)) is not None:
         return found
-    denial = state_path_denial(fleet, nested)
+    denial = state_path_denial(PaneFacts(fleet, nested))
     still_since = max(fleet.busy.get(nested.key, 0.0), nested.key.started)
     if denial is not None and (fleet.processes_at or 0.0) - still_since >= _STANDSTILL_S:
         return assess_blocked(denial, still_since, _STILL)
@@ -451,10 +443,10 @@ def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxIn
 # ---------------------------------------------------------------- what was denied
 
 
-def screen_denial(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> SandboxDenial | None:
+def screen_denial(case: PaneFacts) -> SandboxDenial | None:
     """Return the denial at the end of a sandboxed worker's screen."""
-    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
-    if sandbox is None:
+    sandbox, pane = case.sandbox, case.pane
+    if sandbox is None or pane is None:
         return None
     # a line that fills the pane's width continues in the next one
     lines = [line for line in pane.screen if line.strip()][-_SCREEN_END_LINES:]
@@ -468,10 +460,10 @@ def screen_denial(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Sa
     return SandboxDenial(sandbox, best) if best else None
 
 
-def state_path_denial(fleet: Fleet, occupant: PaneOccupant | None) -> SandboxDenial | None:
+def state_path_denial(case: PaneFacts) -> SandboxDenial | None:
     """Return the state path that a sandboxed worker needs and may not write, printed or not."""
-    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
-    path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
+    sandbox, paths = case.sandbox, case.occupant.paths if case.occupant else ()
+    path = next((path for path in paths if path.needed and path.denied), None)
     if sandbox is None or path is None:
         return None
     quote = f"it may not write {path.path}, where it keeps its {path.what}"
@@ -479,9 +471,9 @@ def state_path_denial(fleet: Fleet, occupant: PaneOccupant | None) -> SandboxDen
     return SandboxDenial(sandbox, denial)
 
 
-def network_cut_denial(fleet: Fleet, occupant: PaneOccupant | None, text: str) -> SandboxDenial | None:
+def network_cut_denial(case: PaneFacts, text: str) -> SandboxDenial | None:
     """Return the denial behind a failed connection in `text`, if the sandbox has no network."""
-    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
+    sandbox = case.sandbox
     if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
         return None
     return SandboxDenial(sandbox, Denial("network", "connect", "likely", text))
@@ -507,13 +499,7 @@ def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
     target = f" {denial.path}" if denial.path else " the network" if denial.what == "network" else ""
     source = EvidenceSource.SCREEN if denial.source is EvidenceSource.OUTPUT else denial.source
     around = f"pid {process.pid} ({process.name}): {found.sandbox.text}"
-    return Assessment(
-        state=State.BLOCKED_SANDBOX,
-        since=at,
-        why=f"its sandbox denied it{target}, and {how}: {denial.quote}",
-        evidence=(
-            Evidence(source, at, f"denied-{denial.what}", denial.quote),
-            Evidence(EvidenceSource.KERNEL, process.key.started, "in-a-sandbox", around),
-        ),
-        fact=facts.denied(denial, ""),
-    )
+    why = f"its sandbox denied it{target}, and {how}: {denial.quote}"
+    denied = Evidence(source, at, f"denied-{denial.what}", denial.quote)
+    inside = Evidence(EvidenceSource.KERNEL, process.key.started, "in-a-sandbox", around)
+    return Assessment(State.BLOCKED_SANDBOX, at, why, (denied, inside), facts.denied(denial, ""))

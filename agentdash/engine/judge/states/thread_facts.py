@@ -165,40 +165,41 @@ def _runs_once(fleet: Fleet, owner: ThreadOwner | None) -> bool:
 
 def _asker(fleet: Fleet, links: FleetLinks, thread: Thread) -> Thread | None:
     """Return the sub-agent of a thread that waits for an approval, or None if the thread itself does."""
-    if thread.agent == "claude":
-        first = next(iter(_askers(fleet, links, thread)), thread)
-        return first if first is not thread else None
-    placed = links.panes.get(thread.id)
+    first = next(iter(_asking(fleet, links, thread)), thread)
+    return first if first is not thread else None
+
+
+def _asking(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:
+    """Return the threads of a session that wait for an approval: first the one whose call the dialog on the
+    screen quotes, then those that its CLI's feed or file shows."""
+    placed = links.panes.get(session.id)
     reading = fleet.readings.get(placed.key) if placed else None
-    below = [each for each in _family(fleet, thread, frozenset()) if each is not thread]
-    quoted = (each for each in below if reading and each.open_calls and _quotes(reading, each.open_calls[-1]))
-    by_feed = (each for each in below if _waits_by_feed(fleet, each))
-    return next(quoted, None) or next(by_feed, None)
+    family = list(_family(fleet, session, frozenset()))
+    found = [each for each in family if reading and each.open_calls and _quotes(reading, each.open_calls[-1])]
+    if session.agent == "claude":
+        found += _without_process(fleet, links, session, family)
+    else:
+        found += [each for each in family if each is not session and _waits_by_feed(fleet, each)]
+    return list({each.id: each for each in found}.values())
+
+
+def _without_process(
+    fleet: Fleet, links: FleetLinks, session: Thread, family: Sequence[Thread]
+) -> Iterator[Thread]:
+    """Yield the threads of a session of Claude Code that stand in line: it waits, and no process is as young
+    as their commands."""
+    status = _session(fleet, session, links.owners.get(session.id))
+    newest = max((each.key.started for each in links.commands.get(session.id, ())), default=0.0)
+    polled = (fleet.processes_at or 0.0) - PROCESS_START_GRACE_S
+    for each in family if status is not None and status.status == "waiting" else ():
+        call = each.open_calls[-1] if each.open_calls else None
+        if call is not None and call.kind == "command" and newest < call.at <= polled:
+            yield each
 
 
 def _waits_by_feed(fleet: Fleet, thread: Thread) -> bool:
     pushed = fleet.pushed.get(thread.id)
     return pushed is not None and "waitingOnApproval" in pushed.flags
-
-
-def _askers(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:
-    """Return the threads of a Claude Code session that wait for an approval: first the one whose call the
-    dialog on the screen quotes, then those that stand in line, whose commands have no process."""
-    if session.agent != "claude":
-        return []
-    placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
-    reading = fleet.readings.get(placed.key) if placed else None
-    is_waiting = status is not None and status.status == "waiting"
-    newest = max((each.key.started for each in links.commands.get(session.id, ())), default=0.0)
-    polled = (fleet.processes_at or 0.0) - PROCESS_START_GRACE_S
-    threads = [each for each in _family(fleet, session, frozenset()) if each.open_calls]
-    quoted = [each for each in threads if reading is not None and _quotes(reading, each.open_calls[-1])]
-    in_line = [
-        each
-        for each in threads
-        if is_waiting and each.open_calls[-1].kind == "command" and newest < each.open_calls[-1].at <= polled
-    ]
-    return [*quoted, *(each for each in in_line if each not in quoted)]
 
 
 def _family(fleet: Fleet, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
@@ -223,7 +224,9 @@ def _dialog(fleet: Fleet, links: FleetLinks, thread: Thread) -> Evidence | None:
     while (parent := fleet.threads.get(session.parent or "")) is not None and parent.id not in visited:
         session = parent
         visited.add(parent.id)
-    if session is thread or not thread.open_calls or thread not in _askers(fleet, links, session):
+    if session is thread or thread.agent != "claude" or not thread.open_calls:
+        return None
+    if thread not in _asking(fleet, links, session):
         return None
     placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
     reading = fleet.readings.get(placed.key) if placed else None

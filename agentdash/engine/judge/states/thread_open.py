@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from agentdash.engine.judge.states.assessments import (
     screen_evidence,
 )
 from agentdash.engine.judge.states.thread_facts import PROCESS_START_GRACE_S, ThreadFacts
-from agentdash.model.events import ScreenRead
+from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import ProviderTrouble
@@ -146,13 +145,8 @@ def approval_in_pane_of_session(case: ThreadFacts) -> Assessment | None:
     if call is None or dialog is None:
         return None
     opened = Evidence(EvidenceSource.ROLLOUT, call.at, "call-open", f"{call.tool}: {call.text}")
-    return Assessment(
-        state=State.WAITING_APPROVAL,
-        since=max(call.at, dialog.at),
-        why=f"waits for an approval in the pane of its session: {call.text}",
-        evidence=(dialog, opened),
-        fact=facts.wants(call),
-    )
+    why, since = f"waits for an approval in the pane of its session: {call.text}", max(call.at, dialog.at)
+    return Assessment(State.WAITING_APPROVAL, since, why, (dialog, opened), facts.wants(call))
 
 
 def open_question_or_permission(case: ThreadFacts) -> Assessment | None:
@@ -202,17 +196,15 @@ def escalation_without_process(case: ThreadFacts) -> Assessment | None:
     if case.processes_at is None or case.processes_at - call.at < PROCESS_START_GRACE_S:
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
-    asked = f"asked to leave the sandbox{reason}: {call.text}"
     absent = f"no process carries CODEX_TOOL_CALL_ID={call.id}"
-    return Assessment(
-        state=State.WAITING_APPROVAL,
-        since=call.at,
-        why=f"wants to run outside the sandbox: {call.text}",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, call.at, "open-escalation", asked),
-            Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent),
-        ),
+    return conclude(
+        State.WAITING_APPROVAL,
+        call.at,
+        "open-escalation",
+        f"wants to run outside the sandbox: {call.text}",
+        text=f"asked to leave the sandbox{reason}: {call.text}",
         fact=facts.wants(call),
+        more=[Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent)],
     )
 
 
@@ -240,16 +232,13 @@ def owner_gone(case: ThreadFacts) -> Assessment | None:
     if call is not None and not has_run:
         during = f"; `{call.text}` was asked for, and whether it was allowed is not known"
     last_at, unowned = case.thread.last_at or turn.since, "no process holds its writer lock or its rollout"
-    return Assessment(
-        state=State.EXITED,
-        since=case.ownerless_since,
-        why=f"its {case.cli} is gone{during}; the turn was never ended",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
-            Evidence(EvidenceSource.PROCESS, last_at, "no-owner", unowned),
-        ),
-        fact=facts.crashed(call, case.thread.last_prompt or "", has_run=has_run),
+    why = f"its {case.cli} is gone{during}; the turn was never ended"
+    evidence = (
+        Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
+        Evidence(EvidenceSource.PROCESS, last_at, "no-owner", unowned),
     )
+    fact = facts.crashed(call, case.thread.last_prompt or "", has_run=has_run)
+    return Assessment(State.EXITED, case.ownerless_since, why, evidence, fact)
 
 
 def _runs_unasked(thread: Thread, call: Call) -> bool:
@@ -266,40 +255,37 @@ def beyond_the_record(case: ThreadFacts) -> Assessment | None:
     The record gets a line only when something is complete: nothing marks the beginning of an answer. Claude
     Code ends its turn when only agents in the background work, and begins the next one by itself.
     """
-    turn, since = case.thread.turn, _busy_since(case)
-    if case.open_turn is not None or (since is None and not _agents_go_on(case)):
+    turn, session, evidence = case.thread.turn, case.session, []
+    if case.open_turn is not None:
         return None
-    evidence = list(_evidence_of_work(case, since))
+    if session is not None and _is_busy(session, case.thread):
+        busy = Evidence(EvidenceSource.SESSION_FILE, session.since, _STATUS_RULE, "status busy")
+        evidence.append(busy)
+    elif not _agents_go_on(case):
+        return None
     why, fact = "its session file: status busy", facts.by_status("busy", "")
     if case.agents:
         why = f"waits for {case.agents} background agent{'s' * (case.agents != 1)}"
         fact = Fact(FactKind.WORK, why)
+    if case.agents and turn is not None:
+        text = f"{case.agents} of the agents that it started have an open turn"
+        at = turn.ended_at or turn.since
+        evidence.append(Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text))
     if trouble := _newest_trouble(case, (turn.ended_at if turn else None) or 0.0):
         why, fact = f"tries again: {trouble.text}", facts.retries(trouble.text)
         evidence.append(trouble)
     return Assessment(State.RUNNING, evidence[0].at, why, tuple(evidence), fact)
 
 
-def _evidence_of_work(case: ThreadFacts, busy_since: float | None) -> Iterator[Evidence]:
-    if busy_since is not None:
-        yield Evidence(EvidenceSource.SESSION_FILE, busy_since, _STATUS_RULE, "status busy")
-    if case.agents and case.thread.turn is not None:
-        text = f"{case.agents} of the agents that it started have an open turn"
-        at = case.thread.turn.ended_at or case.thread.turn.since
-        yield Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text)
-
-
-def _busy_since(case: ThreadFacts) -> float | None:
-    """Return since when its session file is busy, or None if that is no longer written.
+def _is_busy(session: SessionSeen, thread: Thread) -> bool:
+    """Return whether a session file is busy, and still written.
 
     A file that was not changed by the beginning or the end of the newest turn is an old one; but with agents
     in the background it stays busy from turn to turn.
     """
-    session, turn = case.session, case.thread.turn
-    if session is None or session.status != "busy":
-        return None
+    turn = thread.turn
     is_older = turn is not None and session.since < turn.since - _STATUS_LATENESS_S
-    return None if is_older and not case.thread.children else session.since
+    return session.status == "busy" and (not is_older or bool(thread.children))
 
 
 def _agents_go_on(case: ThreadFacts) -> bool:
@@ -321,15 +307,9 @@ def resting_by_session_file(case: ThreadFacts) -> Assessment | None:
     reading = _reading_since(case, turn.since)
     if reading is not None and is_heard(reading, "idle"):
         return assess_screen(reading)
-    return conclude(
-        State.COMPLETED,
-        session.since,
-        _STATUS_RULE,
-        "its session file: status idle",
-        source=EvidenceSource.SESSION_FILE,
-        text="status idle",
-        fact=facts.done(turn.message or ""),
-    )
+    why, source = "its session file: status idle", EvidenceSource.SESSION_FILE
+    fact = facts.done(turn.message or "")
+    return conclude(State.COMPLETED, session.since, _STATUS_RULE, why, source=source, fact=fact)
 
 
 def _reading_since(case: ThreadFacts, since: float) -> ScreenRead | None:

@@ -10,10 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentdash.engine.judge.states import facts
-from agentdash.engine.judge.states.assessments import (
-    RECOVERY_S,
-    conclude,
-)
+from agentdash.engine.judge.states.assessments import RECOVERY_S, conclude
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, stopping_denial
 from agentdash.engine.judge.states.thread_open import (
     approval_in_pane_of_session,
@@ -68,16 +65,10 @@ def stopped_while_failing(case: ThreadFacts) -> Assessment | None:
     if trouble.over is not None and (turn.ended_at or 0.0) - trouble.over > RECOVERY_S:
         return None
     at, reason = turn.ended_at or trouble.at, turn.reason or "turn_aborted"
-    return Assessment(
-        state=State.FAILED_PROVIDER,
-        since=turn.ended_at,
-        why=f"stopped while its provider failed: {trouble.text}",
-        evidence=(
-            Evidence(EvidenceSource.ROLLOUT, at, "turn-aborted", reason),
-            Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
-        ),
-        fact=facts.provider(trouble.text),
-    )
+    why, failed = f"stopped while its provider failed: {trouble.text}", facts.provider(trouble.text)
+    aborted = Evidence(EvidenceSource.ROLLOUT, at, "turn-aborted", reason)
+    request = Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
+    return Assessment(State.FAILED_PROVIDER, turn.ended_at, why, (aborted, request), failed)
 
 
 def turn_failed(case: ThreadFacts) -> Assessment | None:
@@ -109,14 +100,9 @@ def turn_aborted(case: ThreadFacts) -> Assessment | None:
     waited = (turn.ended_at or turn.since) - turn.since
     is_slow = not turn.answered and waited >= _SLOW_ANSWER_S
     silent = f"; the model had not answered for {waited:.0f} s" if is_slow else ""
-    return conclude(
-        State.INTERRUPTED,
-        turn.ended_at,
-        "turn-aborted",
-        f"interrupted{by}{silent}",
-        text=turn.reason or "turn_aborted",
-        fact=facts.stopped(f"{by}{silent}".strip(" ();"), turn.message or case.thread.last_prompt or ""),
-    )
+    why, text = f"interrupted{by}{silent}", turn.reason or "turn_aborted"
+    fact = facts.stopped(f"{by}{silent}".strip(" ();"), turn.message or case.thread.last_prompt or "")
+    return conclude(State.INTERRUPTED, turn.ended_at, "turn-aborted", why, text=text, fact=fact)
 
 
 def requests_without_answer(case: ThreadFacts) -> Assessment | None:
@@ -280,15 +266,10 @@ def last_message(case: ThreadFacts) -> Assessment | None:
         )
     if case.liveness is not Liveness.GONE:
         return None
-    return conclude(
-        State.EXITED,
-        case.ownerless_since,
-        "no-owner",
-        f"its {case.cli} is gone before the model answered",
-        source=EvidenceSource.PROCESS,
-        text="the file ends without an answer, and no process holds it",
-        fact=facts.crashed(None, case.thread.last_prompt or ""),
-    )
+    why, source = f"its {case.cli} is gone before the model answered", EvidenceSource.PROCESS
+    text = "the file ends without an answer, and no process holds it"
+    fact = facts.crashed(None, case.thread.last_prompt or "")
+    return conclude(State.EXITED, case.ownerless_since, "no-owner", why, source=source, text=text, fact=fact)
 
 
 def no_turn_yet(case: ThreadFacts) -> Assessment | None:
