@@ -378,8 +378,8 @@ async def test_recording_is_listed(tmp_path: Path) -> None:
     assert entry.problem is None
     assert entry.path == part
     assert entry.took == BORN + 65 - int(BORN)
-    assert Query.parse("is:recording", NOW).matches(entry)
-    assert not Query.parse("!is:recording", NOW).matches(entry)
+    assert Query.parse("recording", NOW).matches(entry)
+    assert not Query.parse("!recording", NOW).matches(entry)
 
 
 @pytest.mark.parametrize("ending", [(), KILLED], ids=["lives", "killed"])
