@@ -64,9 +64,6 @@ class WorkerProvider(Provider):
                 )
 
 
-# ------------------------------------------------------------
-
-
 __all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()

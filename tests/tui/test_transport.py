@@ -229,7 +229,7 @@ async def test_worker_whose_pane_has_gone_stays(tmp_path):
     player.index.read()
     player.seek(1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
-    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str)
+    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str, options=Options())
     async with app.run_test(size=(120, 20)) as pilot:
         await pilot.pause()
         await pilot.pause()
