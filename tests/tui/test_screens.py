@@ -17,7 +17,6 @@ VIEWS = {
     "sandboxes": (sample_fleet.full_fleet, Options(), ("m",)),
     "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
     "ascii": (sample_fleet.full_fleet, Options(ascii=True, banner="DEMO"), ("j", "j")),
-    "hosts": (sample_fleet.fleet_of_hosts, Options(), ("a", "a")),
     "monochrome": (sample_fleet.full_fleet, Options(), ("j", "j")),
 }
 SIZES = ((45, 50), (80, 24), (120, 36))
