@@ -25,7 +25,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.sources.first_look import FirstLookSource
 from agentdash.collect.tmux.servers import own_server, server_of, servers
-from agentdash.config import Config, state_folder
+from agentdash.config import Config
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
 from agentdash.engine.link.candidates import printed_id
 from agentdash.engine.link.linker import SESSION_LINE
@@ -37,7 +37,6 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
 from agentdash.report.elements import ViaReport
-from agentdash.store.digests import DigestStore, ThreadDigests
 from agentdash.store.memory import SOURCE as MEMORY
 from agentdash.store.status_file import (
     Published,
@@ -63,9 +62,7 @@ class FleetView(NamedTuple):
     via: ViaReport | None = None
 
 
-def read_fleet(
-    config: Config, target: str | None, *, no_cache: bool = False, whole_since: float | None = None
-) -> FleetView:
+def read_fleet(config: Config, target: str | None, *, whole_since: float | None = None) -> FleetView:
     """Return the fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
 
     Inside a sandbox it is read from the status file; that, and an engine failure, is reported on stderr.
@@ -73,7 +70,6 @@ def read_fleet(
 
     Args:
         target: what to look for; None: all.
-        no_cache: whether all sessions are read, and no digests of them kept.
         whole_since: sessions that were active after this time (unix seconds) are read whole.
 
     Raises:
@@ -83,12 +79,12 @@ def read_fleet(
     if (why := _confinement(config)) is not None:
         view = _read_file(config, why, target)
     else:
-        view = FleetView(_poll(config, target, no_cache=no_cache, whole_since=whole_since))
+        view = FleetView(_poll(config, target, whole_since=whole_since))
     warn_if_indirect(view.via)
     found = select_workers(view.snapshot, target)
     if found is None and config.sessions is not None and view.via is None:
         # it may be older than the sessions that are read at first
-        view = FleetView(_poll(replace(config, sessions=None), target, no_cache=no_cache))
+        view = FleetView(_poll(replace(config, sessions=None), target))
         found = select_workers(view.snapshot, target)
     if found is None and target is not None and view.via is not None and view.via.problem is not None:
         found = replace(view.snapshot, workers=(_unknown_worker(target, view),))
@@ -186,7 +182,6 @@ def _poll(
     config: Config,
     target: str | None,
     *,
-    no_cache: bool,
     whole_since: float | None = None,
     whole: frozenset[str] = frozenset(),
 ) -> Snapshot:
@@ -200,17 +195,12 @@ def _poll(
         EngineFailedError: no snapshot could be built.
     """
     clock = SystemClock()
-    # digests of all sessions would displace those of the newest
-    has_digests = not no_cache and config.sessions is not None
-    known = ThreadDigests(DigestStore(state_folder()), clock, whole) if has_digests else None
-    live = live_hub(config, clock, known=known, whole=whole)
+    live = live_hub(config, clock, whole=whole)
     snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
     if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
         health = SourceSeen(at=snapshot.at, name=MEMORY, ok=False, detail=failure)
         others = tuple(source for source in snapshot.sources if source.name != MEMORY)
         snapshot = replace(snapshot, sources=(*others, health))
-    if known is not None:
-        known.save()
     if whole:
         return snapshot
     named = select_workers(snapshot, target) if target is not None else None
@@ -219,7 +209,7 @@ def _poll(
         wanted += [each for each in snapshot.workers if (each.last_activity or 0.0) >= whole_since]
     threads = [live.hub.fleet.threads.get(worker.id) for worker in wanted]
     skimmed = frozenset(each.id for each in threads if each and each.file and each.file.skimmed)
-    return _poll(config, target, no_cache=no_cache, whole=skimmed) if skimmed else snapshot
+    return _poll(config, target, whole=skimmed) if skimmed else snapshot
 
 
 def _once(hub: Hub) -> Snapshot:
@@ -271,12 +261,10 @@ def _read_file(config: Config, why: str, target: str | None) -> FleetView:
     until = time.monotonic() + (_NEW_PANE_S if target is not None and is_pane(target) else 0.0)
     while True:
         published, via = _published(config)
-        if published is None or via.problem is not None:
-            return _unreachable_view(
-                _only_files(config) if published is None else published.snapshot, via, why
-            )
-        view = _file_view(published, via, why)
-        if select_workers(view.snapshot, target) is not None or time.monotonic() >= until:
+        snapshot = _only_files(config) if published is None else published.snapshot
+        view = _file_view(snapshot, published, via, why)
+        is_found = select_workers(view.snapshot, target) is not None
+        if is_found or via.problem is not None or time.monotonic() >= until:
             return view
         time.sleep(_FILE_POLL_INTERVAL_S)
 
@@ -294,7 +282,7 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
                 raise click.UsageError(f"inside a sandbox: {via.problem}")
         else:
             if last is None or published.written_at != last.written_at:
-                yield _file_view(published, via, why)
+                yield _file_view(published.snapshot, published, via, why)
             last = published
         await asyncio.sleep(_FILE_POLL_INTERVAL_S)
 
@@ -329,22 +317,18 @@ def _status_path(config: Config, current: dict[Path, Published]) -> Path:
     return next(iter(current))
 
 
-def _file_view(published: Published, via: ViaReport, why: str) -> FleetView:
-    detail = f"written by agentdash {published.version}, pid {published.pid}, {via.age_seconds:.0f} s ago"
-    return _view(replace(published.snapshot, at=published.written_at), via, why, detail)
-
-
-def _unreachable_view(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView:
-    """Return the workers of rollout files, or of an outdated status file, with the state `unreachable`."""
-    problem = via.problem or ""
-    workers = tuple(unreachable(worker, problem, snapshot.at) for worker in snapshot.workers)
-    return _view(replace(snapshot, workers=workers), via, why, problem)
-
-
-def _view(snapshot: Snapshot, via: ViaReport, why: str, detail: str) -> FleetView:
-    ok = via.problem is None
+def _file_view(snapshot: Snapshot, published: Published | None, via: ViaReport, why: str) -> FleetView:
+    """Return a snapshot of the status file; where that is not current, all its workers are `unreachable`."""
+    if published is None or via.problem is not None:
+        detail = via.problem or ""
+        workers = tuple(unreachable(worker, detail, snapshot.at) for worker in snapshot.workers)
+        snapshot = replace(snapshot, workers=workers)
+    else:
+        writer = f"agentdash {published.version}, pid {published.pid}"
+        detail = f"written by {writer}, {via.age_seconds:.0f} s ago"
+        snapshot = replace(snapshot, at=published.written_at)
     detail = f"inside a sandbox ({why}): {detail}"
-    health = SourceSeen(at=snapshot.at, name="status file", ok=ok, detail=detail)
+    health = SourceSeen(at=snapshot.at, name="status file", ok=via.problem is None, detail=detail)
     return FleetView(replace(snapshot, sources=(*snapshot.sources, health)), via)
 
 

@@ -15,7 +15,6 @@ from agentdash.engine.hub import Hub, Service
 from agentdash.model.events import Event
 from agentdash.model.source import Clock, Source
 from agentdash.store.attention import AttentionFile, AttentionSource
-from agentdash.store.digests import ThreadDigests
 from agentdash.store.memory import SOURCE, Memory, MemoryKeeper, PaneMemorySource, ThreadMemorySource
 
 
@@ -41,7 +40,6 @@ def live_hub(
     clock: Clock,
     *more: Source,
     observer: Callable[[Sequence[Event]], None] | None = None,
-    known: ThreadDigests | None = None,
     whole: Container[str] = (),
 ) -> LiveHub:
     """Return the hub over the sources that the configuration enables.
@@ -49,19 +47,17 @@ def live_hub(
     Args:
         more: further sources.
         observer: called with each batch of reduced events.
-        known: of earlier passes, where a single one is made; None: all rollouts are read.
         whole: threads whose logs are read whole at first.
     """
     memory = Memory(state_folder(), _home(config))
     attention = attention_file(config)
-    digests = [] if known is None else [known]
 
     def sources() -> Iterator[Source]:
         from agentdash.collect.live import live_sources
 
-        rollouts, *others = live_sources(config, clock, known, whole)
+        rollouts, *others = live_sources(config, clock, whole)
         # what is remembered of panes is asked for before these are linked; of threads, once all are known
-        yield from (rollouts, *digests, PaneMemorySource(memory, clock), AttentionSource(attention, clock))
+        yield from (rollouts, PaneMemorySource(memory, clock), AttentionSource(attention, clock))
         yield from (*others, ThreadMemorySource(memory, clock), *more)
 
     hub = Hub(_Sources(sources), clock, stalled_after=config.stalled_after, observer=observer)

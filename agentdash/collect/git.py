@@ -9,7 +9,6 @@ differs from a commit.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import os
 import re
@@ -93,6 +92,7 @@ def read_repository(place: Place) -> Repository:
     branch = reference.removeprefix("refs/heads/") if reference else None
     return Repository(
         root=clean_line(str(place.root)),
+        common=clean_line(str(place.common)),
         branch=clean_line(branch) if branch else None,
         commit=commit,
         worktree=clean_line(place.git.name) if place.git != place.common else None,
@@ -166,9 +166,6 @@ _MAX_INDEX_BYTES: Final = 32 << 20
 """About 300,000 files: comparing them would take seconds."""
 _MAX_ENTRIES: Final = 20_000
 """Files that are compared, at 2 µs each; of a larger repository it is not known whether it has changed."""
-_MAX_HASHED_BYTES: Final = 1 << 20
-"""Largest file that is read to find out whether it is as before."""
-_MAX_HASHED_FILES: Final = 50
 _ENTRY: Final = struct.Struct(">10I20sH")
 _HEADER: Final = struct.Struct(">4sII")
 _EXTENDED: Final = 0x4000
@@ -187,7 +184,6 @@ class Entry(NamedTuple):
     mode: int
     size: int
     mtime_ns: int
-    digest: bytes
     is_skipped: bool
     """Whether git does not compare it (assume-unchanged, sparse checkout)."""
     is_merging: bool
@@ -217,7 +213,7 @@ def read_index(path: Path) -> list[Entry]:
 def _entries(content: bytes, count: int) -> Iterator[Entry]:
     start = _HEADER.size
     for _ in range(count):
-        _, _, seconds, nanoseconds, _, _, mode, _, _, size, digest, flags = _ENTRY.unpack_from(content, start)
+        _, _, seconds, nanoseconds, _, _, mode, _, _, size, _, flags = _ENTRY.unpack_from(content, start)
         at = start + _ENTRY.size
         extended = 0
         if flags & _EXTENDED:
@@ -229,7 +225,6 @@ def _entries(content: bytes, count: int) -> Iterator[Entry]:
             mode=mode,
             size=size,
             mtime_ns=seconds * 1_000_000_000 + nanoseconds,
-            digest=digest,
             is_skipped=bool(flags & _ASSUME_VALID or extended & _SKIP_WORKTREE),
             is_merging=bool(flags & _STAGE),
         )
@@ -239,16 +234,17 @@ def _entries(content: bytes, count: int) -> Iterator[Entry]:
 def is_changed(root: Path, entries: list[Entry], written_ns: int) -> bool | None:
     """Return whether a tracked file differs from the index; None: not known.
 
-    A file with another time, or one that may have been written again in the same moment as the index, is read
-    and compared by its content. Where git would convert it first (line ends, filters such as LFS), another
-    content proves nothing.
+    No file is read: one of another time may be as before, or one that was written in the same moment as the
+    index another one. Where git would convert it first (line ends, filters such as LFS), another size proves
+    nothing.
 
     Args:
         root: the working tree.
         entries: of the index.
         written_ns: when the index was written (unix nanoseconds).
     """
-    suspects: list[Entry] = []
+    is_known = True
+    converts = (root / ".gitattributes").exists()
     base = os.fsencode(root)
     for entry in entries:
         if entry.is_merging:
@@ -261,35 +257,17 @@ def is_changed(root: Path, entries: list[Entry], written_ns: int) -> bool | None
             return True
         if _type_differs(entry, found):
             return True
+        if found.st_size & 0xFFFFFFFF != entry.size and not converts:
+            return True
         is_same = found.st_size & 0xFFFFFFFF == entry.size and found.st_mtime_ns == entry.mtime_ns
-        if not is_same or entry.mtime_ns >= written_ns:
-            if found.st_size == entry.size > _MAX_HASHED_BYTES:
-                return None
-            suspects.append(entry)
-    # by the attributes, git may convert contents before it compares them
-    if suspects and (len(suspects) > _MAX_HASHED_FILES or (root / ".gitattributes").exists()):
-        return None
-    return any(_content_differs(base, entry) for entry in suspects)
+        is_known &= is_same and entry.mtime_ns < written_ns
+    return False if is_known else None
 
 
 def _type_differs(entry: Entry, found: os.stat_result) -> bool:
     if stat.S_IFMT(entry.mode) == _LINK:
         return not stat.S_ISLNK(found.st_mode)
     return not stat.S_ISREG(found.st_mode) or bool(found.st_mode & 0o100) != bool(entry.mode & 0o100)
-
-
-def _content_differs(base: bytes, entry: Entry) -> bool:
-    path = os.path.join(base, entry.path)  # noqa: PTH118 - paths are bytes
-    try:
-        is_link = stat.S_IFMT(entry.mode) == _LINK
-        if is_link:
-            content = os.readlink(path)  # noqa: PTH115 - paths are bytes
-        else:
-            content = read_bytes(os.fsdecode(path), _MAX_HASHED_BYTES, follow=False)
-    except OSError:
-        return True
-    header = b"blob %d\0" % len(content)
-    return hashlib.sha1(header + content, usedforsecurity=False).digest() != entry.digest
 
 
 _MAX_DIRECTORIES: Final = 100
@@ -314,7 +292,7 @@ class GitSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
-        await look_repeatedly(self._read, _directories, emit, channel, cost_factor=_COST_FACTOR)
+        await look_repeatedly(self._read, emit, channel, cost_factor=_COST_FACTOR)
 
     def _read(self, fleet: Fleet, deadline: float = math.inf) -> list[Event]:
         events: list[Event] = []

@@ -13,15 +13,13 @@ from agentdash.collect.processes.sensor import ProcessSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex import CodexLogSource, StatusFeedSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
-from agentdash.collect.sources.session_logs import KnownThreads, RolloutSource
+from agentdash.collect.sources.session_logs import SessionLogSource, rollouts_of
 from agentdash.collect.sources.workers import RequestSource, SessionFileSource
 from agentdash.config import Config
 from agentdash.model.source import Clock, Source
 
 
-def live_sources(
-    config: Config, clock: Clock, known: KnownThreads | None = None, whole: Container[str] = ()
-) -> list[Source]:
+def live_sources(config: Config, clock: Clock, whole: Container[str] = ()) -> list[Source]:
     """Return the sources that the configuration enables, in the order in which a single pass polls them.
 
     Rollouts come before processes, so that a thread without an owner has really been left; so does the status
@@ -29,17 +27,17 @@ def live_sources(
     whose requests are read then; screens come last.
 
     Args:
-        known: threads that an earlier agentdash read, for a single pass.
         whole: threads whose logs are read whole at first.
     """
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
-    sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known, whole)]
+    sources: list[Source] = [SessionLogSource(rollouts_of(home), config.sessions, clock, scheduler, whole)]
     claude_home = ClaudeHome(config.claude_home)
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
-        from agentdash.collect.sources.session_logs import TranscriptSource
+        from agentdash.collect.sources.session_logs import transcripts_of
 
-        sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler, whole))
+        logs = transcripts_of(claude_home)
+        sources.append(SessionLogSource(logs, config.sessions, clock, scheduler, whole))
     if config.tmux:
         sources.append(_tmux_panes(config, clock, scheduler))
     sources += [

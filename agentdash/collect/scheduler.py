@@ -126,37 +126,25 @@ async def poll_repeatedly(
         await (rest(channel.value) if rest else asyncio.sleep(scheduler.pause(channel.value)))
 
 
-_LOOK_AGAIN_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 5.0
 
 
 async def look_repeatedly(
-    look: Callable[[Fleet], Sequence[Event]],
-    present: Callable[[Fleet], object],
-    emit: Emit,
-    channel: FleetChannel,
-    *,
-    cost_factor: int,
+    look: Callable[[Fleet], Sequence[Event]], emit: Emit, channel: FleetChannel, *, cost_factor: int
 ) -> None:
-    """Look in a thread until cancelled: every ten seconds, and soon after what is present has changed.
+    """Look in a thread, and emit what changed, until cancelled: every five seconds.
 
     Args:
         look: returns what changed.
-        present: returns what is looked at.
         cost_factor: least pause between two looks, as a multiple of the CPU time that one takes.
     """
-    looked: object = None
-    due = cost = 0.0
 
     def measure() -> tuple[Sequence[Event], float]:
         began = time.thread_time()
         return look(channel.value), time.thread_time() - began
 
     while True:
-        now_present = present(channel.value)
-        if time.monotonic() >= due or now_present != looked:
-            events, cost = await asyncio.to_thread(measure)
-            if events:
-                emit(events)
-            looked = now_present
-            due = time.monotonic() + max(_LOOK_AGAIN_S, cost_factor * cost)
-        await asyncio.sleep(max(until_beat(QUIET_INTERVAL_S, time.monotonic()), cost_factor * cost))
+        events, cost = await asyncio.to_thread(measure)
+        if events:
+            emit(events)
+        await asyncio.sleep(max(until_beat(_LOOK_AGAIN_S, time.monotonic()), cost_factor * cost))

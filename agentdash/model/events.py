@@ -58,6 +58,10 @@ Outcome = Literal[
 called the failure a sandbox denial. `failed`: it could not be carried out at all."""
 
 
+AllowedBy = Literal["person", "rule", "mode"]
+"""What allowed a call: an answer to its permission prompt, a rule of the settings, or the permission mode."""
+
+
 class ThreadEvent(Event, frozen=True, kw_only=True):
     """A fact about one thread, usually one line of its rollout."""
 
@@ -184,8 +188,8 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """The words in which Codex states it."""
     launcher: Launcher | None = None
     """The launcher of the command, where it has printed that."""
-    approved: bool = False
-    """Whether the CLI states that the user allowed it (Claude Code, `permissionDecision`, 2.1.330)."""
+    allowed_by: AllowedBy | None = None
+    """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()
     """Of a patch: what it has changed, where the CLI states it."""
     grant: Grant | None = None

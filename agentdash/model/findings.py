@@ -42,6 +42,7 @@ class FindingKind(StrEnum):
     SANDBOXED_TMUX_SERVER = "sandboxed-tmux-server"
     SANDBOX_SILENTLY_OFF = "sandbox-silently-off"
     SANDBOX_OFF_FOR_COMMAND = "sandbox-off-for-command"
+    CHILD_MODE_ESCALATED = "child-mode-escalated"
     CHILD_GOT_LESS = "child-got-less"
     CHILD_POLICY_DRIFT = "child-policy-drift"
     REQUESTED_NOT_CONFIGURED = "requested-not-configured"
@@ -92,6 +93,7 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.SANDBOXED_TMUX_SERVER: KindInfo("warning", ("narrower",), "sandboxed tmux"),
     FindingKind.SANDBOX_SILENTLY_OFF: KindInfo("danger", ("wider",), "not applied"),
     FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo("warning", ("wider",), "command outside"),
+    FindingKind.CHILD_MODE_ESCALATED: KindInfo("warning", ("wider",), "wider mode"),
     FindingKind.CHILD_GOT_LESS: KindInfo("warning", ("narrower",), "less than parent"),
     FindingKind.CHILD_POLICY_DRIFT: KindInfo("warning", ("narrower", "wider"), "unlike parent"),
     FindingKind.REQUESTED_NOT_CONFIGURED: KindInfo("warning", ("wider", "narrower", "label"), "not as asked"),
@@ -119,6 +121,7 @@ MEANINGS: Final[dict[FindingKind, str]] = {
     FindingKind.SANDBOXED_TMUX_SERVER: "the tmux server of a pane was started in a sandbox: so are its panes",
     FindingKind.SANDBOX_SILENTLY_OFF: "Claude, Gemini, Qwen: the sandbox is switched on, and there is none",
     FindingKind.SANDBOX_OFF_FOR_COMMAND: "Claude Code: a command ran outside the sandbox, by request or rule",
+    FindingKind.CHILD_MODE_ESCALATED: "Claude Code: a sub-agent has a wider permission mode than its session",
     FindingKind.CHILD_GOT_LESS: "both may use the network; the parent's commands have it, the child's not",
     FindingKind.CHILD_POLICY_DRIFT: "a child's policy grants less, or more, than its parent's at that time",
     FindingKind.REQUESTED_NOT_CONFIGURED: "what was asked for is not what the agent was told that it has",

@@ -240,13 +240,6 @@ class FleetReplaced(Event, frozen=True, kw_only=True, tag="known"):
     fleet: Fleet
 
 
-class ThreadRestored(Event, frozen=True, kw_only=True, tag="thread-restored"):
-    """A thread as an earlier agentdash read it from the same file. It is never recorded."""
-
-    thread: Thread
-    history: History
-
-
 class RecordingEnded(Event, frozen=True, kw_only=True, tag="recording-ended"):
     """Emitted by replays alone: from here on nothing was recorded of panes and processes."""
 

@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.command_rules import rule_files
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
@@ -39,11 +38,11 @@ from agentdash.model.events import HostSeen, LineSkipped, PaneSeen, ProcessSeen,
 from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
-from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
+from agentdash.version import described_version
 
 _MIN_COLUMNS: Final = 30
 _MIN_LINES: Final = 8
@@ -65,7 +64,7 @@ def diagnose(
     probe = _Probe(config, sandbox)
     file = config_file(environ)
     checks = [
-        ok("agentdash", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
+        ok("agentdash", f"{described_version()}, Python {platform.python_version()}, {sys.platform}"),
         ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
         *_check_sandbox(sandbox, home, config),
         *check_agents(home, probe.processes.values()),
@@ -218,7 +217,7 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
-    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} (TERM={environ.get('TERM', '')})"
+    detail = f"{size.columns}x{size.lines} (TERM={environ.get('TERM', '')})"
     if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
         yield warn("terminal", detail, f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown")
     else:
@@ -268,7 +267,7 @@ def _check_installed() -> Iterator[DoctorCheck]:
         if not known.untested:
             yield ok(found.agent, f"{detail}; {screens}; {sandbox}")
         else:
-            advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
+            advice = "its states may be wrong: `agentdash explain PANE` shows what its screen is read as"
             yield warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 
@@ -380,6 +379,6 @@ async def _check_host(carrier: Carrier) -> DoctorCheck:
     if done.code or not version:
         reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
         return warn(name, reason, "install agentdash there")
-    own = __version__
+    own = described_version()
     differs = f", {own} here" if version != own else ""
     return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from agentdash.documents.worker import document
-from agentdash.engine.judge.findings.write_access import reach_by_policy
-from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.policy import Network, Policy
+from agentdash.model.reach import Certainty, Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.states import Group
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
@@ -162,6 +162,33 @@ def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list
     policy = worker.sandbox.configured
     own = reach_of(os.getpid(), targets) if policy is not None else None
     return (reach_by_policy(own, policy) if own is not None and policy is not None else None), []
+
+
+def reach_by_policy(own: Reach, policy: Policy) -> Reach:
+    """Return what commands under a policy may reach, if nothing else limits this user's rights.
+
+    Args:
+        own: what agentdash itself reaches, which is in no sandbox.
+    """
+    if policy.is_full_access:
+        return Reach(own.targets, own.limits, "policy")
+    return Reach(tuple(_under(each, policy) for each in own.targets), ("its sandbox",), "policy")
+
+
+def _under(each: Reached, policy: Policy) -> Reached:
+    if each.certainty == "cannot":
+        return each
+    match each.target.action:
+        case "write":
+            allowed = policy.may_write(each.target.path)
+        case "connect":
+            allowed = {Network.ON: True, Network.OFF: False}.get(policy.network)
+        case _:
+            allowed = None if policy.has_deny else True
+    if allowed is False:
+        return Reached(each.target, "cannot", "its policy")
+    certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
+    return Reached(each.target, certainty, each.how)
 
 
 def _trees(workers: Sequence[Worker]) -> dict[str, str]:

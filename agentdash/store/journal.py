@@ -80,45 +80,50 @@ LINE_DECODER: Final[JsonDecoder[e.Event]] = JsonDecoder(
 )
 
 
+class _Seen:
+    """The screens and processes that the lines of a part contain so far."""
+
+    def __init__(self) -> None:
+        self.screens: dict[PaneKey, tuple[str, ...]] = {}
+        self.processes: dict[ProcessKey, Process] = {}
+
+    def add(self, event: e.Event) -> None:
+        match event:
+            case FleetKnown():
+                self.screens |= {key: pane.screen for key, pane in event.panes}
+                self.processes |= dict(event.processes)
+            case e.PaneDrawn():
+                self.screens[event.key] = event.screen
+            case e.PaneGone():
+                self.screens.pop(event.key, None)
+            case e.ProcessSeen():
+                self.processes[event.process.key] = event.process
+            case e.ProcessGone():
+                self.processes.pop(event.key, None)
+
+
 class JournalPacker:
     """Leaves out what the lines before contain already. It is the inverse of `JournalUnpacker`."""
 
     def __init__(self) -> None:
-        self._screens: dict[PaneKey, tuple[str, ...]] = {}
-        self._processes: dict[ProcessKey, Process] = {}
+        self._seen = _Seen()
         self._locks: e.LocksSeen | None = None
 
     def pack(self, event: e.Event) -> e.Event | None:
         """Return the event as it is to be written, or None if it adds nothing."""
+        packed: e.Event | None = event
         match event:
-            case FleetKnown():
-                self._screens = {key: pane.screen for key, pane in event.panes}
-                self._processes = dict(event.processes)
-            case e.PaneDrawn():
-                before = self._screens.get(event.key)
-                self._screens[event.key] = event.screen
-                if before is None or event.since is not None:
-                    return event
-                return _pack_screen(event, before)
-            case e.PaneGone():
-                self._screens.pop(event.key, None)
-            case e.ProcessSeen():
-                return self._pack_process(event)
-            case e.ProcessGone():
-                self._processes.pop(event.key, None)
+            case e.PaneDrawn(since=None) if (before := self._seen.screens.get(event.key)) is not None:
+                packed = _pack_screen(event, before)
+            case e.ProcessSeen(process=process) if known := self._seen.processes.get(process.key):
+                if replace(known, cpu=process.cpu, io=process.io) == process:
+                    packed = ProcessWorked(at=event.at, key=process.key, cpu=process.cpu, io=process.io)
             case e.LocksSeen():
-                before_locks, self._locks = self._locks, event
-                if before_locks is not None and replace(before_locks, at=event.at) == event:
-                    return None
-        return event
-
-    def _pack_process(self, event: e.ProcessSeen) -> e.Event:
-        process = event.process
-        before = self._processes.get(process.key)
-        self._processes[process.key] = process
-        if before is not None and replace(before, cpu=process.cpu, io=process.io) == process:
-            return ProcessWorked(at=event.at, key=process.key, cpu=process.cpu, io=process.io)
-        return event
+                if self._locks is not None and replace(self._locks, at=event.at) == event:
+                    packed = None
+                self._locks = event
+        self._seen.add(event)
+        return packed
 
 
 def _pack_screen(event: e.PaneDrawn, before: tuple[str, ...]) -> e.Event:
@@ -135,8 +140,7 @@ class JournalUnpacker:
     """Lines of the tallest screen that is unpacked: a damaged height must not exhaust memory."""
 
     def __init__(self) -> None:
-        self._screens: dict[PaneKey, tuple[str, ...]] = {}
-        self._processes: dict[ProcessKey, Process] = {}
+        self._seen = _Seen()
 
     def unpack(self, event: e.Event) -> e.Event | None:
         """Return the event as it was before packing, or None if the lines before lack what it changes."""
@@ -144,36 +148,22 @@ class JournalUnpacker:
             case ScreenChanged():
                 event = self._unpack_screen(event)
             case ProcessWorked():
-                process = self._processes.get(event.key)
+                process = self._seen.processes.get(event.key)
                 if process is None:
                     return None
                 process = replace(process, cpu=event.cpu, io=event.io)
                 event = e.ProcessSeen(at=event.at, process=process)
-        self._remember(event)
+        self._seen.add(event)
         return event
 
     def _unpack_screen(self, event: ScreenChanged) -> e.PaneDrawn:
         height = max(0, min(event.height, self._MAX_HEIGHT))
-        screen = list(self._screens.get(event.key, ()))[:height]
+        screen = list(self._seen.screens.get(event.key, ()))[:height]
         screen += [""] * (height - len(screen))
         for y, text in event.rows.items():
             if 0 <= y < height:
                 screen[y] = text
         return e.PaneDrawn(at=event.at, key=event.key, screen=tuple(screen))
-
-    def _remember(self, event: e.Event) -> None:
-        match event:
-            case FleetKnown():
-                self._screens |= {key: pane.screen for key, pane in event.panes}
-                self._processes |= dict(event.processes)
-            case e.PaneDrawn():
-                self._screens[event.key] = event.screen
-            case e.PaneGone():
-                self._screens.pop(event.key, None)
-            case e.ProcessSeen():
-                self._processes[event.process.key] = event.process
-            case e.ProcessGone():
-                self._processes.pop(event.key, None)
 
 
 _MAX_PENDING_EVENTS: Final = 20_000

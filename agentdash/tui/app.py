@@ -365,7 +365,7 @@ class AgentDash(BaseApp[None]):
         else:
             problem = self.attention.know(worker, left[0].kinds)
             known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
-            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
+            self.show_message(problem or f"Known: {known}. K again undoes it.")
 
     # ---------------------------------------------------------------- look
 
@@ -466,17 +466,20 @@ class AgentDash(BaseApp[None]):
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
+        # a sub-agent asks in the pane of its session
+        shows_it = (each for each in self._by_id.values() if each.assessment.asker == worker.id)
+        pane = next((each.pane for each in (worker, *shows_it) if each.pane is not None), None)
         if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
-        elif worker.pane is None:
+        elif pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.root.zoom(PANE)
-            self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
+            self.show_message(f"No tmux here has its pane {pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane.key, worker.part),
+                self._switch_pane(self._go_to_pane, pane.key, worker.part),
                 group="go-to-pane",
                 exclusive=True,
             )

@@ -42,7 +42,6 @@ MEDIATED = Policy(
     Network.MEDIATED,
     (PolicyRule("/", "read"), PolicyRule("/home/dev/data", "write"), PolicyRule("/home/dev/.ssh", "deny")),
     approval="granular",
-    may_ask=("sandbox_approval",),
 )
 
 

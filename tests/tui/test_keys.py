@@ -119,6 +119,13 @@ async def test_jump(stage):
     assert (visited, stage.message) == ([PaneKey("default", "%1")], "Went to 1:agents.")
     await stage.press("o")
     assert stage.message == "no such pane"
+    snapshot, main = stage.app.snapshot, stage.app.worker  # a sub-agent asks in the pane of its session
+    child = next(each for each in snapshot.workers if each.name == "Lagrange")
+    shows = replace(main, assessment=replace(main.assessment, asker=child.id))
+    workers = (shows if each.id == main.id else each for each in snapshot.workers)
+    stage.app.take(replace(snapshot, workers=tuple(workers)))
+    await stage.press("j", "o")
+    assert (stage.name, visited[2:]) == ("Lagrange", [main.pane.key])
 
 
 async def test_back_and_quit(stage):

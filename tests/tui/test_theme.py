@@ -1,6 +1,5 @@
 """Glyphs, states and colours."""
 
-import os
 import re
 import unicodedata
 from importlib.resources import files
@@ -10,7 +9,6 @@ import pytest
 from rich.cells import cell_len
 from textual.color import Color
 
-from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE, ascii_signs
@@ -120,7 +118,6 @@ def test_16_colours_have_the_terminal_theme(monkeypatch, term, colorterm, theme)
     if colorterm:
         monkeypatch.setenv("COLORTERM", colorterm)
     assert AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen()).theme == theme
-    assert (terminal_colours(os.environ) == SIXTEEN) is (theme == "terminal")
     chosen = AgentDash(
         sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="light")
     )

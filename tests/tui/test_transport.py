@@ -190,7 +190,7 @@ async def test_worker_whose_pane_has_gone_stays(tmp_path):
     part = await recording(tmp_path / "journal", [*PANES_ALONE, *KILLED, LAST])
     found = playable(str(part), Config(), tmp_path / "journal", NOW + 1e6)
     clock = VirtualClock(0)
-    player = Player(found.family, clock, open_extra=found.recorded)
+    player = Player(found.family, clock, extra=found.recorded)
     player.index.read()
     player.seek(1)
     snapshot = build_snapshot(player.read().fleet, clock.now())

@@ -202,13 +202,13 @@ def test_findings_have_both_sides_and_the_remedy_whole(cells):
         assert "".join(part.split()) in shown
 
 
-def test_repository_in_few_cells_and_in_words():
+def test_repository_in_words():
     level = Repository("/srv", branch="main", commit="0" * 40, dirty=False)
-    assert (level.short(), level.in_words()) == ("main", "main, unchanged")
+    assert level.in_words() == "main, unchanged"
     busy = replace(level, dirty=True, worktree="fix")
-    assert (busy.short(), busy.in_words()) == ("main*", "main, worktree fix, changed")
+    assert busy.in_words() == "main, worktree fix, changed"
     detached = replace(level, branch=None, dirty=None)
-    assert (detached.short(), detached.in_words()) == ("00000000", "detached at 000000000000")
+    assert detached.in_words() == "detached at 000000000000"
 
 
 # ---------------------------------------------------------------- the widgets

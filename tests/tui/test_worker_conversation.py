@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 from msgspec.structs import replace
@@ -225,4 +226,4 @@ def test_of_a_large_file_the_newest_part_is_read(tmp_path):
     assert [call.text for call in found.commands] == [
         call.text for call in ConversationFile(LOG).read().commands
     ]
-    assert ConversationFile(large, is_whole=True).read().is_whole
+    assert ConversationFile(large).read(time.time()).is_whole

@@ -13,7 +13,7 @@ import pytest
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.sources.session_logs import RolloutSource
+from agentdash.collect.sources.session_logs import SessionLogSource, rollouts_of
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
 
@@ -51,11 +51,11 @@ class Home:
             file.write(LINES[-1])
         self.touch(place)
 
-    def source(self) -> RolloutSource:
+    def source(self) -> SessionLogSource:
         clock = SystemClock()
-        return RolloutSource(self.home, None, clock, PollScheduler(clock))
+        return SessionLogSource(rollouts_of(self.home), None, clock, PollScheduler(clock))
 
-    async def read(self, source: RolloutSource, fleet: Fleet) -> Fleet:
+    async def read(self, source: SessionLogSource, fleet: Fleet) -> Fleet:
         return reduce(fleet, await source.poll(fleet))
 
 

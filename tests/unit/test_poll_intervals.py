@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from agentdash.collect.scheduler import BUSY_INTERVAL_S, QUIET_INTERVAL_S, PollScheduler
-from agentdash.collect.tmux import sensor
 from agentdash.collect.tmux.sensor import TmuxPaneSource, TmuxSensor
 from agentdash.engine.hub import LatestFleet
 from agentdash.model import events as e
@@ -46,7 +45,6 @@ async def test_panes_are_polled_more_seldom_where_many_draw(
         pauses.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    monkeypatch.setattr(sensor, "_terminals", set)
     clock = VirtualClock(100.0)
     source = TmuxPaneSource(DrawingSensor(panes), clock, PollScheduler(clock), default_optional=False)
     with pytest.raises(asyncio.CancelledError):

@@ -194,11 +194,6 @@ def test_all_texts_of_a_struct_are_masked() -> None:
     assert mask_fields(evidence).text == "curl --token …"
 
 
-def test_structs_without_secrets_stay_the_same_object() -> None:
-    evidence = Evidence(source=EvidenceSource.OUTPUT, text="ls", at=1.0, rule="r")
-    assert mask_fields(evidence) is evidence
-
-
 HOSTILE = """
 -p| -p|sk-|token|key |https://|--a|login |"key":|ghp_|secret_|eyJ|eyJa.|1234567890|12345678:AA|/webhooks/1
 -----BEGIN RSA PRIVATE KEY-----|-----END RSA PRIVATE KEY-----|AAAAAAAAAAAAAAAAAAAA\\n|curl -b |x-|cookie:

@@ -139,9 +139,3 @@ def test_bash_evaluates_the_script(tmp_path: Path) -> None:
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=True)
     assert (done.stdout, done.stderr) == ("wait\n", "")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-@pytest.mark.slow
-def test_completion_script(shell: str) -> None:
-    assert "_AGENTDASH_COMPLETE" in agentdash("completion", shell).stdout

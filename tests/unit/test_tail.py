@@ -342,9 +342,6 @@ async def test_follow_create_grow_replace_move_delete(tmp_path: Path, file_event
         moved.unlink()
         while replayed.files:
             replayed.apply(await anext(changes))
-        assert follower.watching == (
-            "polling: no inotify watches left" if file_events == "no-watches" else "events"
-        )
 
 
 @pytest.mark.slow
@@ -436,7 +433,6 @@ async def test_events_alone_are_enough_on_a_local_file_system(
                 replayed.apply(
                     await anext(changes)
                 )  # the timeout of the tests ends a wait for what is missed
-        assert follower.watching == "events"
         assert len(replayed.files) > 10
 
 

@@ -108,7 +108,7 @@ class PathRights:
             if mount is None:
                 return WriteAccess("unknown", missing=missing)
             if mount.read_only:
-                return WriteAccess("read-only-mount", mount, missing)
+                return WriteAccess("read-only-mount", missing)
         passed = [step for link in found.links for step in link[:-1]] + found.steps[:-1]
         if all(user.allows(each.stat, _SEARCH) for each in passed) and user.allows(
             nearest.stat, _to_write(nearest)

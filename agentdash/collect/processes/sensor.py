@@ -49,14 +49,13 @@ _MIN_CPU_CHANGE_S: Final = 0.05
 _MIN_IO_CHANGE_BYTES: Final = 4_096
 """Bytes read and written since the last event that are."""
 _SLOW_FACTS_EVERY_POLLS: Final = 4
-"""Open rollouts, working directories and I/O are read every fourth time: they show in no field of `stat`."""
+"""Open rollouts, working directories and I/O are read every fourth time: they show in no field of `stat`. So
+are older processes that are not followed: one may have become another program."""
 _WRITE_ACCESS_EVERY_POLLS: Final = 64
 """How often it is determined again whether a worker may write its state."""
 _YOUNG_S: Final = 3.0
 """A process that is not followed is read in every poll for so long: it may yet exec something of interest. A
 worker that reads its input for so long waits for it."""
-_UNFOLLOWED_PER_POLL: Final = 16
-"""Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
 _FORK_S: Final = 1.0
 """Age up to which a process that runs its parent's program may be about to exec another one."""
 
@@ -81,7 +80,6 @@ class ProcessSensor:
         self._polls = 0
         self._files_at: float | None = None
         """When open files were read last."""
-        self._next_unfollowed = 0
         self._panes: frozenset[int] = frozenset()
         self._servers: frozenset[int] = frozenset()
         self._own = Kernel()
@@ -117,12 +115,13 @@ class ProcessSensor:
         self._panes = roots[0]
         self._servers = roots[1]
         lost = [self._untrack(pid) for pid in self._tracked.keys() - pids]
-        due = (pids - self._tracked.keys()) | self._due_pids(at - self._boot_time)
+        slow_due = self._polls % _SLOW_FACTS_EVERY_POLLS == 0
+        known = self._tracked if slow_due else self._due_pids()
+        due = (pids - self._tracked.keys()).union(known)
         lost += [self._update(pid) for pid in sorted(due)]
         events += [ProcessGone(at=at, key=key) for key in lost if key is not None]
         if self._tree_changed:
             self._mark_followed()
-        slow_due = self._polls % _SLOW_FACTS_EVERY_POLLS == 0
         self._files_at = at if slow_due else self._files_at
         self._polls += 1
         fresh: set[int] = set()
@@ -141,15 +140,13 @@ class ProcessSensor:
             self._forget_mounts()
         return [*events, ProcessesCounted(at=at, files_at=self._files_at), self._health(at)]
 
-    def _due_pids(self, now: float) -> set[int]:
-        """Return the tracked pids to read in this poll: all that are followed, the young, and some of the
-        others in turn."""
-        followed = {pid for pid, tracked in self._tracked.items() if tracked.followed}
-        others = [pid for pid, tracked in self._tracked.items() if not tracked.followed]
-        young = {pid for pid in others if now - self._tracked[pid].stat.started < _YOUNG_S}
-        start = self._next_unfollowed
-        self._next_unfollowed = (start + _UNFOLLOWED_PER_POLL) % max(len(others), 1)
-        return followed | young | set(others[start : start + _UNFOLLOWED_PER_POLL])
+    def _due_pids(self) -> set[int]:
+        """Return the tracked pids to read in every poll: all that are followed, and the young."""
+        return {
+            pid
+            for pid, tracked in self._tracked.items()
+            if tracked.followed or self._since_boot - tracked.stat.started < _YOUNG_S
+        }
 
     def _update(self, pid: int) -> ProcessKey | None:
         """Read the `stat` of a process.

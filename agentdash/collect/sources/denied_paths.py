@@ -26,13 +26,7 @@ _MAX_TARGETS: Final = 200
 _COST_FACTOR: Final = 100
 """At most 1 % of a core."""
 _HOME_FILES: Final = (
-    ".bashrc",
-    ".bash_profile",
-    ".bash_history",
-    ".profile",
-    ".zshrc",
-    ".zsh_history",
-    ".ssh",
+    *(".bashrc", ".bash_profile", ".bash_history", ".profile", ".zshrc", ".zsh_history", ".ssh"),
 )
 """Files of login shells: a directory that has one of them is a home."""
 
@@ -56,18 +50,14 @@ class DeniedPathSource:
         """Emit what changes."""
         from agentdash.collect.scheduler import look_repeatedly  # noqa: PLC0415 - as above
 
-        await look_repeatedly(self._look, _places, emit, channel, cost_factor=_COST_FACTOR)
+        await look_repeatedly(self._look, emit, channel, cost_factor=_COST_FACTOR)
 
     def _look(self, fleet: Fleet) -> list[Event]:
-        kinds = path_kinds(_places(fleet))
+        threads = fleet.threads.values()
+        kinds = path_kinds([*denied_paths(threads), *roots(threads)])
         changed = tuple((path, kind) for path, kind in kinds.items() if self._known.get(path) is not kind)
         self._known.update(kinds)
         return [PathsSeen(at=self._clock.now(), paths=changed)] if changed else []
-
-
-def _places(fleet: Fleet) -> list[str]:
-    threads = fleet.threads.values()
-    return [*denied_paths(threads), *roots(threads)]
 
 
 def denied_paths(

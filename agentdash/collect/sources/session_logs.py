@@ -5,17 +5,25 @@ read by the readers of their CLIs.
 from __future__ import annotations
 
 import asyncio
-import posixpath
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
+from functools import cache
 from pathlib import Path, PurePath
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
 from agentdash.agents.claude import home as claude
-from agentdash.agents.codex.home import LINE_MARKS, CodexHome, locks, problem, read_names, thread_id
+from agentdash.agents.codex.home import (
+    LINE_MARKS,
+    CodexHome,
+    NameIndex,
+    locks,
+    problem,
+    read_names,
+    thread_id,
+)
 from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
+from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
 from agentdash.model.events import (
     CallStarted,
@@ -27,9 +35,9 @@ from agentdash.model.events import (
     SourceSeen,
     ThreadNamed,
 )
-from agentdash.model.fleet import Fleet, ThreadRestored
+from agentdash.model.fleet import Fleet
 from agentdash.model.limits import SKIM_ABOVE_BYTES
-from agentdash.model.line_marks import NO_MARKS
+from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NOT_READ, Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
@@ -42,53 +50,87 @@ _NAMES_INTERVAL_S: Final = 10.0
 """Between two readings of the session index: names change seldom, and by hand."""
 
 
-class KnownThreads(Protocol):
-    """What an earlier agentdash read."""
+class SessionLogs(NamedTuple):
+    """The session logs of one CLI."""
 
-    def restore(self, threads: Mapping[Path, str], names: Mapping[str, str]) -> Mapping[Path, ThreadRestored]:
-        """Return what is known of logs that have not changed, given their threads and the names of these."""
-        ...
+    name: str
+    root: Path
+    """The directory that they belong to."""
+    folders: Sequence[Path]
+    """Those that are searched."""
+    thread_id: Callable[[PurePath], str | None]
+    """Returns the thread whose log a file is, or None if it is not a log."""
+    problem: Callable[[], str | None]
+    """Returns why there are no readable sessions, in one line."""
+    marks: LineMarks
+    """What lines contain that are read even where only head and tail of a log are."""
+    skim_above: int = SKIM_ABOVE_BYTES
+    """Size above which that is so at first."""
+    is_archived: Callable[[Path], bool] = lambda _: False
+    is_open: Callable[[str], bool] = lambda _: False
+    """Whether a program is known to have a thread's log open."""
+    names: Callable[[], NameIndex] = NameIndex
+    """Returns the names of threads that stand in no log."""
+
+
+def rollouts_of(home: CodexHome) -> SessionLogs:
+    """Return the rollouts of Codex."""
+    locked = cache(lambda: frozenset(locks(home, 0.0).holders))
+    return SessionLogs(
+        name="codex",
+        root=home.root,
+        folders=(home.sessions, home.archived),
+        thread_id=thread_id,
+        problem=lambda: problem(home),
+        marks=LINE_MARKS,
+        is_archived=home.is_archived,
+        is_open=lambda thread: thread in locked(),
+        names=lambda: read_names(home),
+    )
+
+
+def transcripts_of(home: claude.ClaudeHome) -> SessionLogs:
+    """Return the transcripts of Claude Code, those of sub-agents too."""
+    return SessionLogs(
+        name="claude",
+        root=home.root,
+        folders=(home.projects,),
+        thread_id=claude.thread_id,
+        problem=lambda: claude.problem(home),
+        marks=claude.LINE_MARKS,
+        skim_above=1 << 20,  # before the first answer it has 120 KB of instructions and tools
+    )
 
 
 class SessionLogSource:
-    """Reads session logs as they are found, grow, move and vanish. Subclasses know one CLI.
+    """Reads session logs as they are found, grow, move and vanish.
 
     Args:
         newest: how many of the newest sessions are read at first; None: all.
         scheduler: notified of activity, and of commands that start.
-        known: of earlier, for a single pass; None: all logs are read.
         whole: threads whose logs are read whole at first.
     """
 
-    name = "sessions"
-    skim_above = SKIM_ABOVE_BYTES
-    """Size above which only head and tail of a log are read at first."""
-    marks = NO_MARKS
-    """What lines contain that are read also between these."""
-
     def __init__(
         self,
-        roots: Sequence[Path],
+        logs: SessionLogs,
         newest: int | None,
         clock: Clock,
         scheduler: PollScheduler,
-        known: KnownThreads | None = None,
         whole: Container[str] = (),
     ) -> None:
+        self.name = logs.name
+        self._logs = logs
         self._clock = clock
         self._scheduler = scheduler
-        self._known = known
-        self._restored: Mapping[Path, ThreadRestored] = {}
         self._follower = LogFollower(
-            roots,
-            self._thread_id,
-            skim_above=self.skim_above,
-            marks=self.marks,
+            logs.folders,
+            logs.thread_id,
+            skim_above=logs.skim_above,
+            marks=logs.marks,
             newest=newest,
             since=clock.now() - _RECENT_S,
-            age_key=self._age_key,
-            is_open=self._is_open,
-            known=self._restore,
+            is_open=logs.is_open,
             whole=whole,
             batch=_BATCH_BYTES,
         )
@@ -99,44 +141,10 @@ class SessionLogSource:
         self._names_problem: str | None = None
         """Why names that stand in no log cannot be read."""
 
-    # ------------------------------------------------------------ of one CLI
-
-    def _thread_id(self, path: PurePath) -> str | None:
-        """Return the thread whose log a file is, or None if it is not a log."""
-        raise NotImplementedError
-
-    def _problem(self) -> str | None:
-        """Return why there are no readable sessions, in one line."""
-        raise NotImplementedError
-
-    def _where(self) -> Path:
-        """Return the directory that the sessions belong to."""
-        raise NotImplementedError
-
-    def _list_names(self) -> list[ThreadNamed]:
-        """Return the names of threads that stand in no log."""
-        return []
-
-    def _is_archived(self, path: Path) -> bool:
-        """Return whether a log is in the archive."""
-        del path
-        return False
-
-    def _age_key(self, path: str) -> str | float:
-        """Return a sort key: newer logs sort higher."""
-        return posixpath.basename(path)
-
-    def _is_open(self, thread: str) -> bool:
-        """Return whether a program is known to have a thread's log open."""
-        del thread
-        return False
-
-    # ------------------------------------------------------------ the source
-
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return the events of every session that changed, large ones by head and tail."""
         del fleet
-        self._names = {named.thread: named for named in self._list_names()}
+        self._read_names()
         events = [event for change in self._follower.sweep() for event in self._events(change)]
         return [*events, self._health()]
 
@@ -158,27 +166,25 @@ class SessionLogSource:
 
     async def _follow_names(self, emit: Emit) -> None:
         while True:
-            changed = {n.thread: n for n in self._list_names() if self._names.get(n.thread) != n}
-            self._names |= changed
-            emit([*(n for n in changed.values() if n.thread in self._readers), self._health()])
+            changed = self._read_names()
+            emit([*(named for named in changed if named.thread in self._readers), self._health()])
             await asyncio.sleep(_NAMES_INTERVAL_S)
 
-    def _restore(self, paths: Sequence[Path]) -> Collection[Path]:
-        """Return the logs whose contents are known."""
-        threads = {path: thread for path in paths if (thread := self._thread_id(path)) is not None}
-        names = {thread: named.name for thread, named in self._names.items()}
-        self._restored = self._known.restore(threads, names) if self._known is not None else {}
-        return self._restored.keys()
+    def _read_names(self) -> list[ThreadNamed]:
+        """Read the names of threads; return those that have changed."""
+        index = self._logs.names()
+        self._names_problem = index.problem
+        changed = [named for named in index.names if self._names.get(named.thread) != named]
+        self._names |= {named.thread: named for named in changed}
+        return changed
 
     def _events(self, change: Change) -> list[Event]:
         now = self._clock.now()
         path = change.path
-        thread = self._thread_id(path)
+        thread = self._logs.thread_id(path)
         if thread is None:  # a directory that cannot be listed
             return [self._health()]
         match change:
-            case FileKnown():
-                return [self._restored[path]]
             case FileGrown():
                 return self._grown(change, thread, now)
             case FileVanished():
@@ -220,7 +226,7 @@ class SessionLogSource:
             path=clean_line(str(path)),
             size=size,
             modified=modified,
-            archived=self._is_archived(path),
+            archived=self._logs.is_archived(path),
             compressed=path.suffix == ".zst",
             skimmed=grown is not None and grown.skimmed,
             unreadable=unreadable,
@@ -231,7 +237,7 @@ class SessionLogSource:
         found = {
             path: reason
             for path, reason in self._follower.unreadable.items()
-            if self._thread_id(PurePath(path)) is None
+            if self._logs.thread_id(PurePath(path)) is None
         }
         if not found:
             return None
@@ -247,63 +253,10 @@ class SessionLogSource:
         return f"; {len(unread)} more of the last day ({sum(unread.values()) / 1e6:.0f} MB) {NOT_READ}"
 
     def _health(self) -> SourceSeen:
-        trouble = self._problem() or self._unlisted() or self._names_problem
-        detail = (
-            trouble
-            or f"{len(self._readers) + len(self._restored)} sessions of {clean_line(str(self._where()))}"
-            f"{self._unread()}"
-        )
+        trouble = self._logs.problem() or self._unlisted() or self._names_problem
+        where = clean_line(str(self._logs.root))
+        detail = trouble or f"{len(self._readers)} sessions of {where}{self._unread()}"
         return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
-
-
-class RolloutSource(SessionLogSource):
-    """Reads the rollouts of Codex.
-
-    Args:
-        newest: how many of the newest sessions are read at first; None: all.
-        scheduler: notified of activity, and of commands that start.
-        known: of earlier, for a single pass; None: all rollouts are read.
-        whole: threads whose rollouts are read whole at first.
-    """
-
-    name = "codex"
-    marks = LINE_MARKS
-
-    def __init__(
-        self,
-        home: CodexHome,
-        newest: int | None,
-        clock: Clock,
-        scheduler: PollScheduler,
-        known: KnownThreads | None = None,
-        whole: Container[str] = (),
-    ) -> None:
-        super().__init__([home.sessions, home.archived], newest, clock, scheduler, known, whole)
-        self._home = home
-        self._locked: frozenset[str] | None = None
-        """Threads whose writer locks were held at the start."""
-
-    def _is_open(self, thread: str) -> bool:
-        if self._locked is None:
-            self._locked = frozenset(locks(self._home, 0.0).holders)
-        return thread in self._locked
-
-    def _thread_id(self, path: PurePath) -> str | None:
-        return thread_id(path)
-
-    def _problem(self) -> str | None:
-        return problem(self._home)
-
-    def _where(self) -> Path:
-        return self._home.root
-
-    def _list_names(self) -> list[ThreadNamed]:
-        index = read_names(self._home)
-        self._names_problem = index.problem
-        return index.names
-
-    def _is_archived(self, path: Path) -> bool:
-        return self._home.is_archived(path)
 
 
 def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:
@@ -313,41 +266,3 @@ def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:
     except OSError:
         return 0, now
     return stat.st_size, possible_time(stat.st_mtime) or 0.0
-
-
-class TranscriptSource(SessionLogSource):
-    """Reads the transcripts of Claude Code, those of sub-agents too.
-
-    Args:
-        home: the configuration directory to follow.
-        newest: how many of the newest sessions are read at first; None: all.
-        scheduler: notified of activity, and of commands that start.
-        whole: threads whose transcripts are read whole at first.
-    """
-
-    name = "claude"
-    marks = claude.LINE_MARKS
-    skim_above = 1 << 20  # before the first answer it has 120 KB of instructions and tools
-
-    def __init__(
-        self,
-        home: claude.ClaudeHome,
-        newest: int | None,
-        clock: Clock,
-        scheduler: PollScheduler,
-        whole: Container[str] = (),
-    ) -> None:
-        super().__init__([home.projects], newest, clock, scheduler, whole=whole)
-        self._home = home
-
-    def _age_key(self, path: str) -> float:
-        return claude.last_record_at(path) or 0.0  # their names are random
-
-    def _thread_id(self, path: PurePath) -> str | None:
-        return claude.thread_id(path)
-
-    def _problem(self) -> str | None:
-        return claude.problem(self._home)
-
-    def _where(self) -> Path:
-        return self._home.root

@@ -15,7 +15,6 @@ import time
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Container,
     Iterable,
     Iterator,
@@ -24,7 +23,7 @@ from collections.abc import (
 )
 from functools import cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -39,9 +38,6 @@ from agentdash.collect.tail.log_file import (
 )
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.line_marks import NO_MARKS, LineMarks
-
-if TYPE_CHECKING:
-    from agentdash.collect.tail.fs_events import FileWatcher
 
 # Paths are strings inside: a sweep lists thousands of them, several times a minute.
 # ruff: noqa: PTH112, PTH116
@@ -84,13 +80,7 @@ class FileVanished(msgspec.Struct, frozen=True):
     path: Path
 
 
-class FileKnown(msgspec.Struct, frozen=True):
-    """The file is not read: what it contains is known. Emitted by the first sweep alone."""
-
-    path: Path
-
-
-Change = FileGrown | FileKnown | FileMoved | FileVanished | FileUnreadable
+Change = FileGrown | FileMoved | FileVanished | FileUnreadable
 
 
 class LogFollower:
@@ -106,12 +96,9 @@ class LogFollower:
         skim_above: size in bytes above which only the head and the tail of a file are read at first.
         newest: how many of the newest logs are read at first; the others are read when they change. None:
             all.
-        since: logs that were changed after this (unix seconds) are read at first too, the newest by
-            `age_key` first, up to a size. `unread_recent` are the others.
-        age_key: returns a sort key for a path: newer logs sort higher, whatever their times of change, since
-            copied files have others. By default its name, since names of rollouts begin with their time.
+        since: logs that were changed after this (unix seconds) are read at first too, the newest first, up to
+            a size. `unread_recent` are the others.
         is_open: whether a program has a log open: such logs are read at first in any case.
-        known: returns those of the files to read at first that need not be read.
         whole: logs that are read at first, and whole, whatever their size.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
@@ -126,9 +113,7 @@ class LogFollower:
         skim_above: int | None = None,
         newest: int | None = None,
         since: float = math.inf,
-        age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
-        known: Callable[[Sequence[Path]], Collection[Path]] = lambda _: (),
         whole: Container[str] = (),
         marks: LineMarks = NO_MARKS,
         max_line: int = MAX_LINE_BYTES,
@@ -139,9 +124,7 @@ class LogFollower:
         self._limits = ReadLimits(skim_above, max_line, batch, marks)
         self._newest = newest
         self._since = since
-        self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
-        self._known = known
         self._whole = whole
         self._has_swept = False
         self.unread_recent: dict[str, int] = {}
@@ -157,12 +140,6 @@ class LogFollower:
         """The log that is being read whole."""
         self._needs_sweep = False
         """Whether a change was noticed that only a sweep can resolve."""
-        self._watch: FileWatcher | None = None
-
-    @property
-    def watching(self) -> str:
-        """How `follow` notices changes, for the status line: `events`, or `polling: ` and the reason."""
-        return self._watch.state if self._watch is not None else "polling: not following"
 
     # ------------------------------------------------------------ changes
 
@@ -184,19 +161,13 @@ class LogFollower:
         yield from self._match_logs(found)
         changed = [key for key, file in found.items() if self._logs[key].read_state != file_state(file.stat)]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
-        chosen, known = set(changed), set[Path]()
-        if not self._has_swept:
-            self._has_swept = True
-            chosen = self._chosen(changed, found)
-            known = set(self._known([Path(found[key].path) for key in changed if key in chosen]))
+        chosen = set(changed) if self._has_swept else self._chosen(changed, found)
+        self._has_swept = True
         for key in changed:
-            path, stat = found[key]
-            if key in chosen and Path(path) not in known:
-                yield from self._read(key)
-                continue
-            self._logs[key].read_state = file_state(stat)  # it is read when it changes
             if key in chosen:
-                yield FileKnown(Path(path))
+                yield from self._read(key)
+            else:  # it is read when it changes
+                self._logs[key].read_state = file_state(found[key].stat)
 
     def _match_logs(self, found: Mapping[str, FoundFile]) -> Iterator[Change]:
         """Match the known logs with the files that were found: vanished, new, moved."""
@@ -226,11 +197,11 @@ class LogFollower:
             return set(changed)
         chosen = set(changed[: self._newest])
         chosen.update(key for key in changed[self._newest :] if key in self._whole or self._is_open(key))
-        recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]
-        recent.sort(key=lambda key: self._age_key(found[key].path), reverse=True)
         room = _MAX_RECENT_BYTES
-        for key in recent:
-            size = found[key].stat.st_size
+        for key in changed:
+            size, modified = found[key].stat.st_size, found[key].stat.st_mtime
+            if key in chosen or modified < self._since:
+                continue
             room -= min(size, self._limits.skim_above or size)
             if room < 0:
                 self.unread_recent[key] = size
@@ -261,7 +232,7 @@ class LogFollower:
         """
         from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - not needed to sweep
 
-        self._watch = watch = FileWatcher(self._roots)
+        watch = FileWatcher(self._roots)
         hints: set[str] = set()
         polled_at = 0.0
         sweeping = True

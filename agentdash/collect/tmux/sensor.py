@@ -11,7 +11,6 @@ one, which goes to tmux by a pipe.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 import signal
@@ -333,10 +332,8 @@ _INTERVAL_PER_SCREEN_S: Final = 1 / 30
 CPU for a screen."""
 
 
-_LOOK_INTERVAL_S: Final = 0.25
-"""Between two looks for new terminals, and whether a server has run, of 0.1 ms each; a poll takes
-milliseconds."""
-_QUIET_LOOK_INTERVAL_S: Final = 0.5
+_LOOK_INTERVAL_S: Final = 0.5
+"""Between two looks whether a server has run, of 0.1 ms each; a poll takes milliseconds."""
 _SILENT_INTERVAL_S: Final = 5.0
 """Between two polls of servers that have not run: the program in the foreground of a pane may change without
 them."""
@@ -382,19 +379,14 @@ class TmuxPaneSource:
             self._sensor.close()
 
     async def _rest(self, fleet: Fleet) -> None:
-        """Return after a pause. While all is quiet it ends when a server runs, and at any time when there is
-        a new terminal: its worker may end within a second."""
-        pause = max(self._scheduler.pause(fleet), self._interval_s)
-        is_quiet = self._scheduler.is_quiet(fleet)
-        longest = _SILENT_INTERVAL_S if is_quiet else pause
-        look = _QUIET_LOOK_INTERVAL_S if is_quiet else _LOOK_INTERVAL_S
-        known = _terminals()
+        """Return after a pause; while all is quiet, when a server runs."""
+        if not self._scheduler.is_quiet(fleet):
+            await asyncio.sleep(max(self._scheduler.pause(fleet), self._interval_s))
+            return
         rested = 0.0
-        while rested < longest:
-            await asyncio.sleep(min(longest - rested, look))
-            rested += look
-            if self._sensor.has_news() and (rested >= pause or not _terminals() <= known):
-                return
+        while rested < _SILENT_INTERVAL_S and not (rested and self._sensor.has_news()):
+            await asyncio.sleep(_LOOK_INTERVAL_S)
+            rested += _LOOK_INTERVAL_S
 
     def _is_optional_absence(self, event: Event) -> bool:
         """Return whether an event is the absence of an optional default server. Once it has been there, it is
@@ -403,11 +395,3 @@ class TmuxPaneSource:
             return False
         self._default_optional = self._default_optional and not event.ok
         return self._default_optional
-
-
-def _terminals() -> set[str]:
-    """Return the names of all pseudo-terminals; none on systems that do not list them in `/dev/pts`."""
-    try:
-        return set(os.listdir("/dev/pts"))  # noqa: PTH208 - names are wanted
-    except OSError:
-        return set()

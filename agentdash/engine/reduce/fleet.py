@@ -30,7 +30,6 @@ from agentdash.model.fleet import (
     ProviderTrouble,
     RecordingEnded,
     RemoteSeen,
-    ThreadRestored,
 )
 from agentdash.model.pane import PaneKey, tmux_source
 from agentdash.model.process import Process, ProcessKey
@@ -55,8 +54,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
-            `ThreadRestored`.
+        TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded` and `RemoteSeen`.
     """
     draft = fleet.copy()
     for event in events:
@@ -139,9 +137,6 @@ def _reduce_earlier(draft: Fleet, event: e.Event) -> None:
             draft.attention = attention
         case RemoteSeen():
             draft.remotes[event.host.link.name] = event.host
-        case ThreadRestored(thread=thread, history=history):
-            draft.threads[thread.id] = thread
-            draft.histories[thread.id] = history
         case FleetKnown():
             _restore_known(draft, event)
         case RecordingEnded():

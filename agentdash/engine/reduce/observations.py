@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import takewhile
 from typing import Final
 
@@ -13,7 +14,6 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
-from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.process_tree import (
     ProcessTree,
     find_launcher,
@@ -34,8 +34,9 @@ from agentdash.model.observation import (
     ProvisionalObservation,
     SandboxObservation,
 )
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process
+from agentdash.model.state_paths import MountTable
 from agentdash.model.thread import Call, Thread
 
 _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
@@ -58,7 +59,8 @@ class ProcessContext(msgspec.Struct, frozen=True):
     """What the facts of a command's process are compared with."""
 
     tree: ProcessTree
-    tables: MountTables
+    tables: Callable[[int | None], MountTable | None]
+    """The mounts of a namespace, by its inode; None: they are agentdash's own, or have not been read."""
     host: Kernel | None
     """agentdash's own kernel facts."""
 
@@ -71,7 +73,9 @@ def observe_processes(draft: Fleet, tree: ProcessTree, at: float) -> None:
         if detected is not thread:
             draft.threads[thread.id] = detected
     _settle_ended(draft, at)
-    context = ProcessContext(tree=tree, tables=MountTables(draft.mounts), host=draft.kernel)
+    mounts = draft.mounts
+    tables = cache(lambda namespace: MountTable(mounts[namespace]) if namespace in mounts else None)
+    context = ProcessContext(tree=tree, tables=tables, host=draft.kernel)
     proven = {process.key for commands in draft.links.commands.values() for process in commands}
     for process in draft.processes.values():
         if process.key in draft.observed and process.key not in draft.provisional:
@@ -218,7 +222,8 @@ def _observe(
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
-    exposed, lost = exposed_paths(policy, context.tables, mounts, baseline.mnt, probes)
+    table, codexs = context.tables(mounts), context.tables(baseline.mnt)
+    exposed, lost = _exposed_paths(policy, table, codexs, probes)
     return SandboxObservation(
         source=EvidenceSource.ENVIRONMENT,
         policy=in_force,
@@ -235,7 +240,7 @@ def _observe(
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
         applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
-        unwritable=unwritable_roots(period.stated if period else policy, context.tables, mounts),
+        unwritable=_unwritable_roots(period.stated if period else policy, table),
         exposed=exposed,
         lost=lost,
         first=at,
@@ -244,6 +249,36 @@ def _observe(
         pids=(process.pid,),
         quote=_quote_flags(env),
     )
+
+
+def _unwritable_roots(policy: Policy, table: MountTable | None) -> tuple[str, ...]:
+    """Return roots that are writable under the policy, and not by the mounts of a command.
+
+    A root may be a symlink, which a mount table does not show: a root is left out if a writable mount has the
+    same last name.
+    """
+    if table is None:
+        return ()
+    possible_targets = {posixpath.basename(mount.point) for mount in table.mounts if not mount.read_only}
+    roots = [root for root in policy.writable_roots if table.may_write(root) is False]
+    return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in possible_targets)
+
+
+def _exposed_paths(
+    policy: Policy, table: MountTable | None, host: MountTable | None, probes: Iterable[str | None]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which paths only the mounts of a command make writable: those of the user, and those in a
+    filesystem that the sandbox has for itself, where what is written is lost with it.
+
+    Args:
+        host: the mounts of its CLI.
+        probes: absolute paths; None in the place of an unknown one.
+    """
+    if table is None or policy.filesystem is Filesystem.UNKNOWN:
+        return (), ()
+    open_paths = dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
+    lost = tuple(path for path in open_paths if table.is_lost(path, host))
+    return tuple(path for path in open_paths if path not in lost), lost
 
 
 def _temporary(process: Process, context: ProcessContext) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -202,9 +203,9 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     row, worker = item
     tone: Tone = "strong" if worker.needs_you else "" if worker.group == "running" else "muted"
     if not (worker.below and row.folded):
-        if not (marks := _marks(worker, look)) or (room := cells - width(marks)) < _MIN_OBJECT_CELLS:
-            return fact_line(fact_of(worker), cells, look, tone)
-        return justify(fact_line(fact_of(worker), room, look, tone), marks, cells, look.glyphs.ellipsis)
+        marks = _marks(worker, cells - _MIN_OBJECT_CELLS, look)
+        said = fact_line(fact_of(worker), cells - width(marks), look, tone)
+        return justify(said, marks, cells, look.glyphs.ellipsis) if marks else said
     more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
     below = Span(f"{worker.below[0].replace('-', ' ', 1)}{more}  ", "ask")
     room = cells - width((below,))
@@ -212,10 +213,19 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     return fit((below, *rest), cells, look.glyphs.ellipsis)
 
 
-def _marks(worker: Worker, look: Look) -> Line:
-    """Return the thresholds that a worker has passed."""
-    words = ", ".join(words for _, words in passed(worker, look.thresholds, look.now))
-    return (Span(f"  {words}", "stuck"),) if words else ()
+def _marks(worker: Worker, cells: int, look: Look) -> Line:
+    """Return, as far as there is room, the thresholds that a worker has passed, and how many workers edit one
+    file."""
+    found: list[Span] = [
+        Span(f"  {words}", "stuck") for _, words in passed(worker, look.thresholds, look.now)
+    ]
+    if worker.same_files:
+        path = worker.same_files[0].path
+        editors = 1 + sum(each.path == path for each in worker.same_files)
+        found.append(Span(f"  {editors} edit {posixpath.basename(path)}", "waited"))
+    while found and width(tuple(found)) > cells:
+        found.pop()
+    return tuple(found)
 
 
 # ---------------------------------------------------------------- cells of the other columns

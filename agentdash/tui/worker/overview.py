@@ -154,6 +154,10 @@ def _state(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
         lines += paragraph(text, cells, head=(Span("stalled: ", "stuck"),), cap=3)
     if words := ", ".join(words for _, words in passed(worker, look.thresholds, look.now)):
         lines += paragraph(words, cells, head=(Span("threshold: ", "stuck"),), cap=2)
+    for same in worker.same_files:
+        here, there = (f"{stamp(each.at, look.now)} {each.call}" for each in (same.edit, same.other))
+        text = f"{same.path}, here {here}, by {same.name} {there}"
+        lines += paragraph(text, cells, head=(Span("same file: ", "waited"),), cap=3)
     if worker.below:
         below = (each.replace("-", " ", 1) for each in worker.below)
         lines += paragraph(f"below it: {', '.join(below)}", cells, "ask", head=(Span("! ", "ask"),), cap=3)

@@ -60,8 +60,6 @@ _CALLS: Final = frozenset(("tool_use", "mcp_tool_use"))
 """Types of blocks that call a tool."""
 _ENDS_MARKED_SINCE: Final = (2, 1, 93)
 """First version that states how its last answer ended: before, a text that no call follows ends a turn."""
-_OPEN_CALLS: Final = 1_000
-"""Kinds of calls that are remembered until their results."""
 
 
 class TranscriptReader(LineEvents):
@@ -219,7 +217,7 @@ class TranscriptReader(LineEvents):
             output=ending.output,
             session=ending.session,
             sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
-            approved=tools.is_approved(record),
+            allowed_by=tools.allowed_by(record),
             changes=applied_changes(bytes(record.tool_use_result)) if kind == "patch" else (),
         )
         if block.is_error and ending.output.startswith(tools.SANDBOX_FAILED):
@@ -255,8 +253,6 @@ class TranscriptReader(LineEvents):
         self._start_turn(record)
         self._said = None
         tool = tools.describe(block.name, bytes(block.input))
-        if len(self._kinds) >= _OPEN_CALLS:
-            self._kinds.pop(next(iter(self._kinds)))
         self._kinds[call] = tool.kind
         self._emit(
             CallStarted,
@@ -378,10 +374,6 @@ def _line(text: str | None) -> str | None:
 # The tokens of a session, by the answers of the model
 
 
-_REMEMBERED_ANSWERS: Final = 1_000
-"""Records of one answer may stand apart."""
-
-
 class UsageOfAnswers:
     """Sums the tokens of answers. Every block of an answer is a record that states the tokens so far."""
 
@@ -400,8 +392,6 @@ class UsageOfAnswers:
         if stated.usage.total <= counted.total:
             return False
         if answer:
-            if len(self._answers) >= _REMEMBERED_ANSWERS:
-                self._answers.pop(next(iter(self._answers)))
             self._answers[answer] = stated.usage
         newest = replace(stated, usage=stated.usage - counted)
         self.by_model = merged_usage((*self.by_model, newest))

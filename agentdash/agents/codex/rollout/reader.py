@@ -69,8 +69,6 @@ _IDE_HEADER: Final = re.compile(r"\s*(?:# [^\n]+:\s*\n.*\n)?## My request for [^
 _STRIPPED_TAGS: Final = re.compile(r"<(?:oai-mem-citation|proposed_plan)>")
 _KEY_CHARS: Final = 200
 """Compared of two messages; after these one copy may have lost a citation."""
-_MAX_MESSAGES: Final = 500
-"""Remembered at once: more than one turn writes."""
 
 
 def prompt_of(text: str) -> str | None:
@@ -105,8 +103,6 @@ class MessageDeduplicator:
         counts = self._counts.setdefault(key, {})
         before = max(counts.values(), default=0)
         counts[dialect] = counts.get(dialect, 0) + 1
-        if len(self._counts) > _MAX_MESSAGES:
-            del self._counts[next(iter(self._counts))]
         return counts[dialect] > before
 
     def forget(self) -> None:

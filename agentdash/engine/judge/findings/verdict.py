@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import (
     auto_approved,
+    child_mode_escalated,
     sandbox_silently_off,
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings
@@ -69,6 +70,7 @@ def judge_sandbox(
     if thread.agent == "codex":
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
+    different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
     is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
