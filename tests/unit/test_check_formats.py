@@ -214,6 +214,7 @@ def test_formats_of_the_command(tmp_path: Path) -> None:
     [
         (["--fail-on", "widr"], "Did you mean 'wider'?"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
+        (["--denials", "--format", "sarif"], "cannot be used with --denials"),
     ],
 )
 def test_wrong_option_is_one_line_and_exit_2(args: list[str], message: str, tmp_path: Path) -> None:
