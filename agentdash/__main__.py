@@ -11,10 +11,10 @@ def main() -> None:
     """
     if sys.argv[1:] == ["--version"]:
         # shells and scripts ask often: without the imports below
-        from agentdash import __version__  # noqa: PLC0415
+        from agentdash.version import described_version  # noqa: PLC0415
 
         try:
-            sys.stdout.write(f"agentdash {__version__}\n")
+            sys.stdout.write(f"agentdash {described_version()}\n")
             sys.stdout.flush()
         except (OSError, AttributeError):  # a full disk, a closed stream
             pass  # reported below

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 from functools import cache
-from typing import Final, Protocol, cast
+from typing import Any, Final
 
 _LIBRARY: Final = "/usr/lib/libSystem.B.dylib"
 _MAX_PATH_BYTES: Final = 4096
@@ -20,20 +19,11 @@ _NO_FILTER: Final = 0
 """`SANDBOX_FILTER_NONE`: any sandbox."""
 
 
-class Library(Protocol):
-    """libSystem, or a substitute."""
-
-    @property
-    def sandbox_check(self) -> Callable[[int, None, int], int]:
-        """Return 1 if sandboxed, 0 if not, -1 where there is no such process, or it may not be queried."""
-        ...
-
-
-def sandboxed(pid: int, library: Library | None = None) -> bool | None:
+def sandboxed(pid: int, library: Any = None) -> bool | None:
     """Return whether a process is in a sandbox, or None if that is unknown.
 
     Args:
-        library: the library to call; by default that of the system.
+        library: has `sandbox_check`, which returns 1 if sandboxed, 0 if not; that of the system by default.
     """
     library = _system() if library is None else library
     try:
@@ -56,7 +46,7 @@ def program(pid: int) -> str:
 
 
 @cache
-def _system() -> Library | None:
+def _system() -> Any:
     try:
         library = ctypes.CDLL(_LIBRARY, use_errno=True)
     except OSError:
@@ -64,4 +54,4 @@ def _system() -> Library | None:
     if hasattr(library, "sandbox_check"):
         library.sandbox_check.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
         library.sandbox_check.restype = ctypes.c_int
-    return cast("Library", library)
+    return library

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from agentdash.config import ThresholdSettings
+from agentdash.config import NO_THRESHOLDS, ThresholdSettings
 from agentdash.model.states import Group
 from agentdash.model.thread import Call
 from agentdash.model.worker import Worker
@@ -18,21 +18,24 @@ def passed(worker: Worker, thresholds: ThresholdSettings, now: float) -> Iterato
     Args:
         now: unix seconds.
     """
-    if worker.group is Group.PAST:
+    if thresholds is NO_THRESHOLDS or worker.group is Group.PAST:
         return
     share = worker.context_share
     if thresholds.context is not None and share is not None and 100 * share >= thresholds.context:
         yield "context", f"context {100 * share:.0f} %"
-    shown = worker.on_screen.cost if worker.on_screen else None
-    cost = priced_usd(worker.tokens.by_model) or shown or 0.0
-    if thresholds.cost is not None and cost >= thresholds.cost:
+    if thresholds.cost is not None and (cost := _cost(worker)) >= thresholds.cost:
         yield "cost", f"cost ${cost:.2f}"
     silent = (now - worker.stalled) / 60 if worker.stalled is not None else 0.0
     if thresholds.stalled is not None and silent >= thresholds.stalled:
         yield "stalled", f"stalled {silent:.0f} min"
-    failures = failures_in_a_row(worker)
-    if thresholds.failing is not None and failures >= thresholds.failing:
+    if thresholds.failing is not None and (failures := failures_in_a_row(worker)) >= thresholds.failing:
         yield "failing", f"same call failed {failures} times"
+
+
+def _cost(worker: Worker) -> float:
+    """Return what a session has cost, as far as it has a price: by list prices, else by its screen."""
+    shown = worker.on_screen.cost if worker.on_screen else None
+    return priced_usd(worker.tokens.by_model) or shown or 0.0
 
 
 def failures_in_a_row(worker: Worker) -> int:

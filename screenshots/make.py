@@ -142,9 +142,7 @@ def past(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         file.write(b"".join(encode(event) + b"\n" for event in sorted(events, key=lambda event: event.at)))
         file.flush()
-        player = Player(
-            Family("", ()), clock, open_extra=lambda: [FileStream(Path(file.name), EventLineReader())]
-        )
+        player = Player(Family("", ()), clock, extra=[FileStream(Path(file.name), EventLineReader())])
         player.index.read()
         player.toggle()
         player.seek_time(start + at)

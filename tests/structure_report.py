@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.hub import Hub
-from agentdash.tui.fleet.cells import COLUMNS, row_lines
-from agentdash.tui.fleet.columns import layout
+from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.theme import UNICODE, Look
 from tests.unit.rollout_files import THREAD, answer, call, meta

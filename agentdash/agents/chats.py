@@ -17,6 +17,7 @@ import msgspec
 
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
+from agentdash.model.changes import Edit
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process, ProcessKey
@@ -35,8 +36,6 @@ _MAX_FILES: Final = 2_000
 _MAX_BYTES: Final = 64 << 20
 """Of a chat: a week of work has a few MB."""
 _READ_BYTES: Final = 1 << 20
-_FINGERPRINT_BYTES: Final = 256
-"""Before the offset, compared before reading on: the file may have been cut, and have grown again since."""
 _MAX_TEXT_CHARS: Final = 200
 _MAX_QUESTION_CHARS: Final = 2_000
 _CLOCK_TOLERANCE_S: Final = 1.0
@@ -115,6 +114,7 @@ class ChatFacts:
         self.name: str | None = None
         self.model: str | None = None
         self.tool: str | None = None
+        self.edits: tuple[Edit, ...] = ()
         self.asks = ""
         self.turn: Literal["open", "ended", "failed", "interrupted"] | None = None
         self.since: float | None = None
@@ -175,6 +175,7 @@ class ChatFacts:
             by_model=self.usages,
             context=self.context,
             tool=self.tool,
+            edits=self.edits,
             asks=self.asks,
             turn=self.turn,
             since=self.since,
@@ -201,7 +202,6 @@ class ChatLog:
         self._facts = self._new_facts()
         self._inode = inode
         self._offset = 0
-        self._fingerprint = b""
         self._partial = b""
 
     def read(self) -> Chat:
@@ -214,18 +214,12 @@ class ChatLog:
             found = os.fstat(descriptor)
             if found.st_size > _MAX_BYTES:
                 raise OSError(errno.EFBIG, f"larger than {_MAX_BYTES >> 20} MB", str(self.path))
-            if found.st_ino != self._inode or not self._continues(descriptor):
+            if found.st_ino != self._inode or found.st_size < self._offset:
                 self._begin(found.st_ino)
             while self._offset < found.st_size and (block := os.pread(descriptor, _READ_BYTES, self._offset)):
                 self._offset += len(block)
-                self._fingerprint = (self._fingerprint + block)[-_FINGERPRINT_BYTES:]
                 self._add(block)
         return self._facts.chat(self._by)
-
-    def _continues(self, descriptor: int) -> bool:
-        """Return whether what was read last still stands before the offset."""
-        start = self._offset - len(self._fingerprint)
-        return os.pread(descriptor, len(self._fingerprint), start) == self._fingerprint
 
     def _add(self, block: bytes) -> None:
         *lines, self._partial = (self._partial + block).split(b"\n")

@@ -143,7 +143,6 @@ class GeminiRequests(RequestReader):
             policy=policy,
             origins=tuple(origins),
             files_written=file.modified if file is not None else None,
-            scope="worker",
             dropped_by=in_environment(RequestField.FILESYSTEM, INHERITED, inherited) if inherited else None,
             is_fixed=process.once,
         )

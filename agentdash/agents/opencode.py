@@ -13,11 +13,13 @@ from agentdash.agents.adapter import Adapter, RequestReader, UnreadableSessionEr
 from agentdash.agents.chats import ChatFacts, Chats, Followed, clean_text, decoded, is_same_place, seen_chat
 from agentdash.agents.settings_files import options, typed
 from agentdash.agents.sqlite_files import database_stamp, open_database
+from agentdash.model.changes import Edit
 from agentdash.model.events import SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.prompts import asked, without_context
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
 from agentdash.model.times import possible_time
@@ -39,6 +41,8 @@ _PROMPT: Final = (
 _PARTS: Final = (
     "SELECT substr(data, 1, 100000) AS data FROM part WHERE message_id = ? ORDER BY id DESC LIMIT 60"
 )
+_EDITORS: Final = ("edit", "write")
+"""Tools that state the file they change (1.18)."""
 _NEW_TITLE: Final = re.compile(r"(?:New|Child) session - \d")
 """Begins the title of a session that has no other one yet."""
 
@@ -97,12 +101,10 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     messages = database.execute(_MESSAGES, (row["id"],)).fetchall()
     for each in reversed(messages):
         facts.add(decoded(each["data"]))
-    for each in messages:
-        parts = _parts(database, each)
-        if (part := next((part for part in parts if part.get("type") == "tool"), None)) is not None:
-            state = part.get("state")
-            facts.set_tool(part.get("tool"), state.get("input") if isinstance(state, dict) else None)
-            break
+    newest = (part for each in messages for part in _parts(database, each))
+    if tools := [part for part in newest if part.get("type") == "tool"]:
+        facts.set_tool(tools[0].get("tool"), _state(tools[0]).get("input"))
+        facts.edits = _edits(tools)
     if facts.turn == "ended":
         texts = (part.get("text") for part in _parts(database, messages[0]) if part.get("type") == "text")
         facts.say(next(texts, ""))
@@ -119,6 +121,26 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
 def _parts(database: sqlite3.Connection, message: sqlite3.Row) -> list[dict[str, Any]]:
     """Return the newest parts of a message, the last one first."""
     return [decoded(part["data"]) for part in database.execute(_PARTS, (message["id"],))]
+
+
+def _state(part: dict[str, Any]) -> dict[str, Any]:
+    found = part.get("state")
+    return found if isinstance(found, dict) else {}
+
+
+def _edits(tools: list[dict[str, Any]]) -> tuple[Edit, ...]:
+    """Return the newest edit of each file by calls of `edit` and `write`, the last one first, that have ended
+    well."""
+    found: dict[str, Edit] = {}
+    for part in tools:
+        state = _state(part)
+        given, times = state.get("input"), state.get("time")
+        if part.get("tool") in _EDITORS and state.get("status") == "completed" and isinstance(given, dict):
+            path = clean_line(str(given.get("filePath") or ""))
+            at = _seconds(times.get("end")) if isinstance(times, dict) else None
+            if path.startswith("/") and at is not None:
+                found.setdefault(path, Edit(path, at, f"{part['tool']} {path}"))
+    return tuple(found.values())
 
 
 def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | None, str]:
@@ -207,7 +229,6 @@ class OpencodeRequests(RequestReader):
             policy=Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody"),
             origins=tuple(origins),
             since=process.key.started,
-            scope="worker",
             is_fixed=process.once,
         )
 

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from agentdash import __version__
 from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -31,6 +30,7 @@ from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.tui import start_up
+from agentdash.version import described_version
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +50,9 @@ COMMANDS: Final = {
     "split": _Entry("split", "Look", "The dashboard in a tmux split"),
     "back": _Entry("split", "Look", "Back to the dashboard, in tmux"),
     "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
+    "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
     "since": _Entry("since", "Look", "What happened since a time"),
-    "known": _Entry("attention", "Look", "The sandbox problems marked as known"),
     "status": _Entry("status", "Script", "The workers now, or as they change"),
     "wait": _Entry("wait", "Script", "Wait until a worker is in some state"),
     "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),
@@ -64,7 +64,7 @@ COMMANDS: Final = {
     "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
-    "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
+    "config": _Entry("config", "Set up", "Print the defaults of config.toml"),
     "completion": _Entry("completion", "Set up", "Completion for bash, zsh and fish"),
     "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
@@ -107,7 +107,8 @@ class _Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as unknown:
             name = unknown.command_name
-            text = f"No such command '{name}'{did_you_mean(name, COMMANDS)}"
+            meant = did_you_mean(name, COMMANDS, alike=0.7)  # `version` is not `sessions`
+            text = f"No such command '{name}'{meant}"
             raise click.exceptions.NoSuchCommand(name, text, None, ctx) from None
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
@@ -130,15 +131,9 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @options(FLEET_OPTIONS, HOST_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
-@click.option(
-    "--close-with",
-    metavar="PANE",
-    hidden=True,
-    help="Exit when this pane of the same tmux server closes.",
-)
-@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+@click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
-def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
+def app(context: click.Context, /, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.
 
     Without a command: the live dashboard.
@@ -150,9 +145,8 @@ def app(context: click.Context, /, close_with: str | None, **given: Any) -> None
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
         from agentdash.cli.dashboard import dashboard
-        from agentdash.collect.tmux.servers import beside
 
-        dashboard(config_of({}), beside(close_with) if close_with else None)
+        dashboard(config_of({}))
 
 
 app.params.append(debug_log.OPTION)

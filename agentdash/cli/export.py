@@ -53,7 +53,7 @@ def export(
     now = time.time()
     family, recorded = playable(target, config, journal or journal_folder(), now)
     files = [path.stat() for path in family.paths if path.exists()]
-    stream = family_stream(family, recorded())
+    stream = family_stream(family, recorded)
     with Progress(sum(each.st_size for each in files)) as progress:
         report = build_report(
             family.thread,

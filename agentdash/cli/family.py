@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Playable(NamedTuple):
     """What is played: a family with what was recorded of it, or a recording alone."""
 
     family: Family
-    recorded: Callable[[], list[FileStream]]
+    recorded: list[FileStream]
 
 
 def playable(target: str, config: Config, journal: Path, now: float) -> Playable:

@@ -261,12 +261,10 @@ def _read_file(config: Config, why: str, target: str | None) -> FleetView:
     until = time.monotonic() + (_NEW_PANE_S if target is not None and is_pane(target) else 0.0)
     while True:
         published, via = _published(config)
-        if published is None or via.problem is not None:
-            return _unreachable_view(
-                _only_files(config) if published is None else published.snapshot, via, why
-            )
-        view = _file_view(published, via, why)
-        if select_workers(view.snapshot, target) is not None or time.monotonic() >= until:
+        snapshot = _only_files(config) if published is None else published.snapshot
+        view = _file_view(snapshot, published, via, why)
+        is_found = select_workers(view.snapshot, target) is not None
+        if is_found or via.problem is not None or time.monotonic() >= until:
             return view
         time.sleep(_FILE_POLL_INTERVAL_S)
 
@@ -284,7 +282,7 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
                 raise click.UsageError(f"inside a sandbox: {via.problem}")
         else:
             if last is None or published.written_at != last.written_at:
-                yield _file_view(published, via, why)
+                yield _file_view(published.snapshot, published, via, why)
             last = published
         await asyncio.sleep(_FILE_POLL_INTERVAL_S)
 
@@ -319,22 +317,18 @@ def _status_path(config: Config, current: dict[Path, Published]) -> Path:
     return next(iter(current))
 
 
-def _file_view(published: Published, via: ViaReport, why: str) -> FleetView:
-    detail = f"written by agentdash {published.version}, pid {published.pid}, {via.age_seconds:.0f} s ago"
-    return _view(replace(published.snapshot, at=published.written_at), via, why, detail)
-
-
-def _unreachable_view(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView:
-    """Return the workers of rollout files, or of an outdated status file, with the state `unreachable`."""
-    problem = via.problem or ""
-    workers = tuple(unreachable(worker, problem, snapshot.at) for worker in snapshot.workers)
-    return _view(replace(snapshot, workers=workers), via, why, problem)
-
-
-def _view(snapshot: Snapshot, via: ViaReport, why: str, detail: str) -> FleetView:
-    ok = via.problem is None
+def _file_view(snapshot: Snapshot, published: Published | None, via: ViaReport, why: str) -> FleetView:
+    """Return a snapshot of the status file; where that is not current, all its workers are `unreachable`."""
+    if published is None or via.problem is not None:
+        detail = via.problem or ""
+        workers = tuple(unreachable(worker, detail, snapshot.at) for worker in snapshot.workers)
+        snapshot = replace(snapshot, workers=workers)
+    else:
+        writer = f"agentdash {published.version}, pid {published.pid}"
+        detail = f"written by {writer}, {via.age_seconds:.0f} s ago"
+        snapshot = replace(snapshot, at=published.written_at)
     detail = f"inside a sandbox ({why}): {detail}"
-    health = SourceSeen(at=snapshot.at, name="status file", ok=ok, detail=detail)
+    health = SourceSeen(at=snapshot.at, name="status file", ok=via.problem is None, detail=detail)
     return FleetView(replace(snapshot, sources=(*snapshot.sources, health)), via)
 
 

@@ -67,50 +67,40 @@ def metrics_text(snapshot: Snapshot, now: float) -> str:
         for entry in worker.sandbox.denials:
             denials[entry.certainty] += entry.count
     limits = [_Sample(limit.window.used, _limit_labels(limit)) for limit in usage_limits(present, now)]
-    parts = (
-        _gauge("build_info", "Version of agentdash.", [_Sample(1, {"version": __version__})]),
-        _gauge(
-            "engine_failed",
-            "Whether the engine failed, so that the rest is old.",
-            [_Sample(snapshot.failure is not None)],
-        ),
-        _gauge("fleet_changed_timestamp_seconds", "When the fleet changed last.", [_Sample(snapshot.at)]),
-        _gauge("workers", "Workers by worker CLI and state, without past ones.", _states(present)),
-        _gauge("past_workers", "Workers that ended before the user last looked.", [_Sample(past)]),
-        _gauge("needs_you_workers", "Workers that need the user.", [_Sample(snapshot.counts()["needs-you"])]),
-        _gauge(
-            "verdicts",
-            "Workers by the verdict on their sandbox.",
-            [_Sample(verdicts[each], {"verdict": each}) for each in get_args(Verdict)],
-        ),
-        _gauge(
-            "findings",
-            "Findings about sandboxes by kind.",
-            [_Sample(kinds[kind], {"kind": kind}) for kind in FindingKind],
-        ),
-        _gauge(
-            "denials",
-            "Denials in the ledgers of workers by certainty.",
-            [_Sample(denials[each], {"certainty": each}) for each in get_args(Certainty)],
-        ),
-        _gauge(
+    by_verdict = _counts("verdict", verdicts, get_args(Verdict))
+    longest = max((_waited(worker, now) for worker in waiting), default=0.0)
+    gauges: list[tuple[str, str, Iterable[_Sample]]] = [
+        ("build_info", "Version of agentdash.", [_Sample(1, {"version": __version__})]),
+        ("engine_failed", "Whether the rest is old.", [_Sample(snapshot.failure is not None)]),
+        ("fleet_changed_timestamp_seconds", "When the fleet changed last.", [_Sample(snapshot.at)]),
+        ("workers", "Workers by worker CLI and state, without past ones.", _states(present)),
+        ("past_workers", "Workers that ended before the user last looked.", [_Sample(past)]),
+        ("needs_you_workers", "Workers that need the user.", [_Sample(snapshot.counts()["needs-you"])]),
+        ("verdicts", "Workers by the verdict on their sandbox.", by_verdict),
+        ("findings", "Findings about sandboxes by kind.", _counts("kind", kinds, FindingKind)),
+        ("denials", "Denials by certainty.", _counts("certainty", denials, get_args(Certainty))),
+        (
             "longest_wait_seconds",
-            "How long the user has been needed, by the worker that has waited longest; 0 if none does.",
-            [_Sample(max((_waited(worker, now) for worker in waiting), default=0.0))],
+            "How long the user has been needed.",
+            [_Sample(longest)],
         ),
-        _gauge(
+        (
             "worker_wait_seconds",
             "How long each worker has needed the user; those that wait longest.",
             [_Sample(_waited(worker, now), _labels(worker)) for worker in waiting[:_MAX_WAITING]],
         ),
-        _gauge("usage_percent", "Usage limits of accounts, as stated last, until their reset.", limits),
-        _gauge(
+        ("usage_percent", "Usage limits of accounts, as stated last, until their reset.", limits),
+        (
             "source_up",
             "Whether a source of facts works.",
             [_Sample(source.ok, {"source": source.name}) for source in snapshot.sources],
         ),
-    )
-    return "".join(line for part in parts for line in part)
+    ]
+    return "".join(line for gauge in gauges for line in _lines(*gauge))
+
+
+def _counts(label: str, counts: Mapping[Any, float], kinds: Iterable[str]) -> list[_Sample]:
+    return [_Sample(counts[kind], {label: kind}) for kind in kinds]
 
 
 def _states(workers: Iterable[Worker]) -> Iterator[_Sample]:
@@ -132,7 +122,7 @@ def _limit_labels(limit: UsageLimit) -> dict[str, str]:
     return {"agent": limit.agent, "home": limit.home, "plan": limit.window.plan, "span": limit.span}
 
 
-def _gauge(name: str, meaning: str, samples: Iterable[_Sample]) -> Iterator[str]:
+def _lines(name: str, meaning: str, samples: Iterable[_Sample]) -> Iterator[str]:
     yield f"# HELP agentdash_{name} {meaning}\n# TYPE agentdash_{name} gauge\n"
     for sample in samples:
         labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in sample.labels.items())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,12 +23,9 @@ from agentdash.cli.options import (
 from agentdash.cli.paths import PATH
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
-from agentdash.config import Config, journal_folder, state_folder
+from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S
 from agentdash.tui import start_up
-
-if TYPE_CHECKING:
-    from agentdash.cli.family import Playable
 
 
 @click.command()
@@ -92,7 +90,9 @@ def replay(
     if target is not None:
         with without_stdin([target]) as (file,):
             if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
-                _family(file, config, journal)
+                from agentdash.cli.family import playable
+
+                playable(file, config, journal or journal_folder(), time.time())
             with terminal("try --export FILE"):
                 play_from(file, at=at)
         return 0
@@ -111,7 +111,6 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     from agentdash.cli.family import recalled
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
-    from agentdash.store.digests import DigestStore
     from agentdash.tui.library.app import LibraryApp
     from agentdash.tui.library.model import LibraryModel
 
@@ -121,25 +120,12 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
         clock,
         ClaudeHome(config.claude_home),
         recordings=journal,
-        digests=DigestStore(state_folder()),
         recall=recalled,
     )
     export = partial(exported, config=config, journal=journal)
     while (picked := run_app(LibraryApp(library, model, clock, options, export))) is not None:
         with terminal():
             play_from(str(picked.path), at=picked.at)
-
-
-def _family(target: str, config: Config, journal: Path | None) -> Playable:
-    """Return what is to be played.
-
-    Raises:
-        click.UsageError: no thread matches.
-    """
-    from agentdash.cli.family import playable
-    from agentdash.collect.clock import SystemClock
-
-    return playable(target, config, journal or journal_folder(), SystemClock().now())
 
 
 def _play(
@@ -162,15 +148,16 @@ def _play(
         click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.export import exported
+    from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
     from agentdash.replay.player import Player
 
-    family, recorded = _family(target, config, journal)
+    family, recorded = playable(target, config, journal or journal_folder(), time.time())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, open_extra=recorded)
+    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"

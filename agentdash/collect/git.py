@@ -92,6 +92,7 @@ def read_repository(place: Place) -> Repository:
     branch = reference.removeprefix("refs/heads/") if reference else None
     return Repository(
         root=clean_line(str(place.root)),
+        common=clean_line(str(place.common)),
         branch=clean_line(branch) if branch else None,
         commit=commit,
         worktree=clean_line(place.git.name) if place.git != place.common else None,

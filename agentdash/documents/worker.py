@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from agentdash.model import worker as w
+from agentdash.model.changes import SameFile
 from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
@@ -76,6 +77,30 @@ class RepositoryReport(msgspec.Struct):
     """Its name, if it is a linked worktree."""
     dirty: bool | None
     """Whether tracked files differ from the last commit."""
+
+
+class EditReport(msgspec.Struct):
+    """The newest change of a file by a worker."""
+
+    path: str
+    at: str | None
+    call: str
+    """The call that made it, on one line."""
+
+
+class SameFileReport(msgspec.Struct):
+    """A file of one repository that two workers have edited, maybe in two worktrees of it."""
+
+    path: str
+    """In the repository."""
+    edit: EditReport
+    """This worker's."""
+    worker: str
+    """Id of the other one."""
+    name: str
+    """Its name."""
+    other: EditReport
+    """Its edit."""
 
 
 class EvidenceReport(msgspec.Struct):
@@ -334,6 +359,8 @@ class WorkerReport(msgspec.Struct):
     """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
     limited_until: str | None = None
     """When the usage limit that it has stopped at is reset, or was; null: at none."""
+    same_files: list[SameFileReport] = []
+    """Files of its repository that another live worker has edited as well within half an hour."""
     known: list[str] = []
     """The kinds of its findings that the user has marked as known: nothing counts them as problems."""
 
@@ -367,8 +394,14 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         host=worker.host,
         on_screen=worker.on_screen,
         limited_until=iso(worker.limited_until),
+        same_files=[_same_file_report(each) for each in worker.same_files],
         known=list(worker.known),
     )
+
+
+def _same_file_report(same: SameFile) -> SameFileReport:
+    edits = {"edit": document(EditReport, same.edit), "other": document(EditReport, same.other)}
+    return document(SameFileReport, same, **edits)
 
 
 def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:

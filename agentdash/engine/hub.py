@@ -52,6 +52,8 @@ _COST_FACTOR: Final = 20
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
 for each, drawing included: 5 % of a core, between the two intervals. More would delay a worker that reports
 twice a second: drawing takes 15 ms."""
+_SAVED_S: Final = 1.5
+"""Of a pause, by which the next snapshots may be earlier: some follow each other at the shortest interval."""
 _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded, AttentionRecalled)
 """Events that may mean that a worker needs a person, and what a person did: they do not wait for the longer
 interval. Nor does a call that asks to leave its sandbox."""
@@ -297,9 +299,11 @@ class Hub:
 
     async def _publish(self) -> None:
         """Publish snapshots: at once after a pause, less often while events keep coming."""
+        loop = asyncio.get_running_loop()
+        due = 0.0
         while True:
             await self._wait_for_work()
-            began = time.thread_time()
+            began, spent = loop.time(), time.thread_time()
             await self._drain()
             snapshot = self._next_snapshot()
             self._due = snapshot.due
@@ -307,10 +311,12 @@ class Hub:
                 continue
             self._latest.value = snapshot
             await asyncio.sleep(_MIN_INTERVAL_S)  # meanwhile it is drawn
-            interval = min(_COST_FACTOR * (time.thread_time() - began), _MAX_INTERVAL_S)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(interval - _MIN_INTERVAL_S):
-                    await self._urgent.wait()
+            interval = min(_COST_FACTOR * (time.thread_time() - spent), _MAX_INTERVAL_S)
+            due = max(due, began - _SAVED_S) + interval
+            if (rest := due - loop.time()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(rest):
+                        await self._urgent.wait()
 
 
 def _reduce_all(fleet: Fleet, events: Sequence[Event]) -> Fleet:

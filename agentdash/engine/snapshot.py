@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from agentdash.engine.edits import WITHIN_S, same_files
 from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
@@ -206,6 +207,7 @@ class _SnapshotBuilder:
         """Return the snapshot."""
         self._cache.forget_others(self._workers, len(self._workers))
         self._count_approvals_once()
+        self._find_same_files()
         return Snapshot(
             at=self._now,
             workers=tuple(in_tree_order(self._workers)),
@@ -225,6 +227,12 @@ class _SnapshotBuilder:
                 continue
             make = partial(replace, worker, standing=Group.RUNNING)
             self._workers[worker.id] = self._cache.value("counted", worker.id, worker, make)
+
+    def _find_same_files(self) -> None:
+        """Mark the workers that have edited a file which another one has edited too."""
+        for ident, files in same_files(self._workers, self._now).items():
+            self._dues += (each.edit.at + WITHIN_S for each in files)
+            self._workers[ident] = replace(self._workers[ident], same_files=files)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)

@@ -45,7 +45,7 @@ _MAX_ARGV_CHARS: Final = 200
 FIELDS_OF_TALK: Final = frozenset(
     (
         *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "tokens"),
-        *("turn", "turns", "children", "lines", "file", "skipped"),
+        *("turn", "turns", "edits", "children", "lines", "file", "skipped"),
     )
 )
 """Fields of a thread on which its sandbox does not depend; they change with nearly every line. The Codex home
@@ -126,6 +126,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         cwd=thread.cwd,
         started=thread.created_at,
         tokens=thread.tokens,
+        edits=thread.edits,
         limited_until=limited_until(thread, assessment),
         last_activity=_last_activity(thread),
         line=_activity_line(thread, assessment),
@@ -255,6 +256,7 @@ def pane_worker(
         sandbox=add_findings(sandbox, findings),
         tokens=Tokens(total=chat.total, by_model=chat.by_model, context=chat.context),
         model=chat.model,
+        edits=chat.edits,
         on_screen=_usage_on_screen(fleet.readings.get(pane.key), occupant.agent),
         pane=pane,
         pids=tuple(process.pid for process in below),

@@ -32,6 +32,32 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a part of the diff was left out."""
 
 
+class Edit(msgspec.Struct, frozen=True):
+    """The newest change of one file by a worker, as its record states it."""
+
+    path: str
+    """Absolute."""
+    at: float
+    """When the call ended that made it (unix seconds)."""
+    call: str
+    """That call on one line: `apply_patch update app.py`."""
+
+
+class SameFile(msgspec.Struct, frozen=True):
+    """A file of one repository that two workers have edited, maybe in two worktrees of it."""
+
+    path: str
+    """In the repository."""
+    edit: Edit
+    """This worker's."""
+    worker: str
+    """Id of the other one."""
+    name: str
+    """Its name."""
+    other: Edit
+    """Its edit."""
+
+
 class Diff(msgspec.Struct, frozen=True):
     """A diff as read, before it is sanitized."""
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from agentdash.model.changes import Edit
 from agentdash.model.tokens import ModelUsage
 
 
@@ -24,6 +25,8 @@ class Chat(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens given to the model with the newest request."""
     tool: str | None = None
     """The newest tool, with what it was called for: `bash: make test`."""
+    edits: tuple[Edit, ...] = ()
+    """The newest edit of each file, as far as the newest messages name them."""
     asks: str = ""
     """The question with which the newest message ends; empty: it asks nothing."""
     turn: Literal["open", "ended", "failed", "interrupted"] | None = None

@@ -58,6 +58,10 @@ Outcome = Literal[
 called the failure a sandbox denial. `failed`: it could not be carried out at all."""
 
 
+AllowedBy = Literal["person", "rule", "mode"]
+"""What allowed a call: an answer to its permission prompt, a rule of the settings, or the permission mode."""
+
+
 class ThreadEvent(Event, frozen=True, kw_only=True):
     """A fact about one thread, usually one line of its rollout."""
 
@@ -184,23 +188,12 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """The words in which Codex states it."""
     launcher: Launcher | None = None
     """The launcher of the command, where it has printed that."""
-    approved: bool = False
-    """Whether the CLI states that the user allowed it (Claude Code, `permissionDecision`, 2.1.330)."""
+    allowed_by: AllowedBy | None = None
+    """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()
     """Of a patch: what it has changed, where the CLI states it."""
     grant: Grant | None = None
     """What `request_permissions` was granted (Codex 0.12x and newer)."""
-
-
-class CallsLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="calls-left-out"):
-    """Calls that ended by themselves and show nothing of a sandbox, in the place of their lines.
-
-    Audits leave them out, which is several times as fast as reading them.
-    """
-
-    count: int
-    started_line: int
-    """The line of the newest of them."""
 
 
 class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):

@@ -42,12 +42,15 @@ class FindingKind(StrEnum):
     SANDBOXED_TMUX_SERVER = "sandboxed-tmux-server"
     SANDBOX_SILENTLY_OFF = "sandbox-silently-off"
     SANDBOX_OFF_FOR_COMMAND = "sandbox-off-for-command"
+    CHILD_MODE_ESCALATED = "child-mode-escalated"
     CHILD_GOT_LESS = "child-got-less"
     CHILD_POLICY_DRIFT = "child-policy-drift"
     REQUESTED_NOT_CONFIGURED = "requested-not-configured"
     RESUME_DROPPED_POLICY = "resume-dropped-policy"
     ROLE_POLICY_IGNORED = "role-policy-ignored"
     AUTO_APPROVED_OUTSIDE = "auto-approved-outside"
+    POLICY_CHANGED = "policy-changed"
+    REVIEWER_DRIFT = "reviewer-drift"
     DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
     SANDBOX_CANNOT_START = "sandbox-cannot-start"
     DENIED_FILESYSTEM = "denied-filesystem"
@@ -92,12 +95,15 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.SANDBOXED_TMUX_SERVER: KindInfo("warning", ("narrower",), "sandboxed tmux"),
     FindingKind.SANDBOX_SILENTLY_OFF: KindInfo("danger", ("wider",), "not applied"),
     FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo("warning", ("wider",), "command outside"),
+    FindingKind.CHILD_MODE_ESCALATED: KindInfo("warning", ("wider",), "wider mode"),
     FindingKind.CHILD_GOT_LESS: KindInfo("warning", ("narrower",), "less than parent"),
     FindingKind.CHILD_POLICY_DRIFT: KindInfo("warning", ("narrower", "wider"), "unlike parent"),
     FindingKind.REQUESTED_NOT_CONFIGURED: KindInfo("warning", ("wider", "narrower", "label"), "not as asked"),
     FindingKind.RESUME_DROPPED_POLICY: KindInfo("warning", ("wider", "narrower"), "lost on resume"),
     FindingKind.ROLE_POLICY_IGNORED: KindInfo("warning", ("wider", "narrower"), "role ignored"),
     FindingKind.AUTO_APPROVED_OUTSIDE: KindInfo("warning", ("wider",), "auto-approved"),
+    FindingKind.POLICY_CHANGED: KindInfo("info", ("narrower", "wider"), "policy changed"),
+    FindingKind.REVIEWER_DRIFT: KindInfo("info", ("label",), "other reviewer"),
     FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo("warning", ("narrower",), "denied anyway"),
     FindingKind.SANDBOX_CANNOT_START: KindInfo("warning", ("narrower",), "cannot start"),
     FindingKind.DENIED_FILESYSTEM: KindInfo("warning", ("narrower",), "write denied"),
@@ -119,12 +125,15 @@ MEANINGS: Final[dict[FindingKind, str]] = {
     FindingKind.SANDBOXED_TMUX_SERVER: "the tmux server of a pane was started in a sandbox: so are its panes",
     FindingKind.SANDBOX_SILENTLY_OFF: "Claude, Gemini, Qwen: the sandbox is switched on, and there is none",
     FindingKind.SANDBOX_OFF_FOR_COMMAND: "Claude Code: a command ran outside the sandbox, by request or rule",
+    FindingKind.CHILD_MODE_ESCALATED: "Claude Code: a sub-agent has a wider permission mode than its session",
     FindingKind.CHILD_GOT_LESS: "both may use the network; the parent's commands have it, the child's not",
     FindingKind.CHILD_POLICY_DRIFT: "a child's policy grants less, or more, than its parent's at that time",
     FindingKind.REQUESTED_NOT_CONFIGURED: "what was asked for is not what the agent was told that it has",
     FindingKind.RESUME_DROPPED_POLICY: "a resumed thread has another policy than before, without a request",
     FindingKind.ROLE_POLICY_IGNORED: "a sub-agent has another policy than the file of its role asks for",
     FindingKind.AUTO_APPROVED_OUTSIDE: "an automatic reviewer let a command leave a read-only sandbox",
+    FindingKind.POLICY_CHANGED: "the policy is another than before",
+    FindingKind.REVIEWER_DRIFT: "another reviewer answers approvals than before, or than the parent's",
     FindingKind.DENIED_UNDER_FULL_ACCESS: "refused under full access, as only a sandbox refuses",
     FindingKind.SANDBOX_CANNOT_START: "the sandbox itself failed to start: every command that needs it will",
     FindingKind.DENIED_FILESYSTEM: "a denied write that the worker did not get past",

@@ -10,6 +10,8 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
 
     root: str
     """The working tree."""
+    common: str = ""
+    """The directory of the files that all its worktrees share."""
     branch: str | None = None
     """None also where HEAD is detached."""
     commit: str | None = None
@@ -18,10 +20,6 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its name, if it is a linked worktree (`git worktree add`); None for the main one."""
     dirty: bool | None = None
     """Whether tracked files differ from the last commit. Untracked files are not looked at."""
-
-    def short(self) -> str:
-        """Return it in few cells: `main*`."""
-        return f"{self.branch or (self.commit or 'no commit')[:8]}{'*' if self.dirty else ''}"
 
     def in_words(self) -> str:
         """Return it in words: `main, worktree fix, changed`."""

@@ -62,8 +62,6 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Empty for unrestricted and unknown policies."""
     approval: str | None = None
     """`never`, `on-request`, `untrusted`, `on-failure`, `granular`."""
-    may_ask: tuple[str, ...] = ()
-    """Of a granular approval policy: the requests that it admits."""
     reviewer: str | None = None
     """`approvals_reviewer`: the user, or an automatic reviewer (0.145+)."""
     enforced_by: Literal["codex", "nobody", "external", "agent"] = "codex"

@@ -6,7 +6,6 @@ The types are the same for all worker CLIs; their adapters find the values (`age
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
 
 import msgspec
 
@@ -105,8 +104,6 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the arguments of the process were read: false of one that had ended before."""
     rules_of: str | None = None
     """The measured version whose rules were applied, if that of the CLI was not measured."""
-    scope: Literal["commands", "worker"] = "commands"
-    """What the sandbox is around: each command by itself, or the CLI with all that it runs (Gemini CLI)."""
     dropped_by: RequestOrigin | None = None
     """What keeps the CLI from starting the sandbox that is asked for, without a word: an inherited `SANDBOX`
     (Gemini CLI, Qwen Code)."""

@@ -8,7 +8,6 @@ argument of `communicate`. Quotation marks may be nested and escaped: `bash -lc 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
@@ -70,29 +69,10 @@ _PIPELINE: Final = Pattern(rf"(?:{_quoted('mark')}|[^;&\n\"'\\>]++|\\[\s\S]|&>|>
 """The rest of a pipeline."""
 
 
-class _Readers:
-    """The readers in a text.
-
-    Args:
-        text: the text.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._found = list(_READER.finditer(text))
-        self._asking = list(_ASKING.finditer(text))
-
-    def __bool__(self) -> bool:
-        return bool(self._found or self._asking)
-
-    def between(self, start: int, stop: int, fed: str = "") -> re.Match[str] | None:
-        """Return the first reader in a part of the text, of what is fed to it."""
-        found = _first(self._found, start, stop)
-        return found or (_first(self._asking, start, stop) if _PASSWORD.fullmatch(fed) else None)
-
-
-def _first(matches: list[re.Match[str]], start: int, stop: int) -> re.Match[str] | None:
-    at = bisect_left(matches, start, key=re.Match.start)
-    return matches[at] if at < len(matches) and matches[at].end() <= stop else None
+def _reader(text: str, start: int, stop: int, fed: str = "") -> re.Match[str] | None:
+    """Return the first reader in a part of the text, of what is fed to it."""
+    found = _READER.search(text, max(0, start), stop)
+    return found or (_ASKING.search(text, max(0, start), stop) if _PASSWORD.fullmatch(fed) else None)
 
 
 # ---------------------------------------------------------------- what is fed
@@ -137,15 +117,18 @@ _NO_SECRET: Final = Pattern(
 
 def fed_secrets(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of secrets that are fed to programs, with the quotation marks around them."""
-    readers = _Readers(text)
-    fed = (*_piped(text, readers), *_substituted(text, readers), *_here(text, readers)) if readers else ()
-    for start, stop in (*fed, *_sent(text, readers)):
+    fed = (*_piped(text), *_substituted(text), *_here(text), *_written(text)) if _reads(text) else ()
+    for start, stop in (*fed, *_answered(text)):
         word = text[start:stop]
         if not _HARMLESS.fullmatch(word) and _NO_SECRET.sub("", word):
             yield start, stop
 
 
-def _piped(text: str, readers: _Readers) -> Iterator[tuple[int, int]]:
+def _reads(text: str) -> bool:
+    return _READER.search(text) is not None or _ASKING.search(text) is not None
+
+
+def _piped(text: str) -> Iterator[tuple[int, int]]:
     arguments: set[int] = set()
     """Where words begin that another command prints: none of them is a command."""
     for feeding in _FEEDING.finditer(text):
@@ -159,13 +142,13 @@ def _piped(text: str, readers: _Readers) -> Iterator[tuple[int, int]]:
         pipe = _PIPE.match(text, fed.end(), fed.end() + _REACH)
         end = pipe and _PIPELINE.match(text, pipe.end(), pipe.end() + _REACH)
         said = " ".join(text[slice(*word)] for word in words if text[word[0]] != "-")
-        if pipe and end and readers.between(pipe.end(), end.end(), said) is not None:
+        if pipe and end and _reader(text, pipe.end(), end.end(), said) is not None:
             yield from words
 
 
-def _substituted(text: str, readers: _Readers) -> Iterator[tuple[int, int]]:
+def _substituted(text: str) -> Iterator[tuple[int, int]]:
     for fed in _SUBSTITUTED.finditer(text):
-        if readers.between(_command(text, fed.start()), fed.start()) is not None:
+        if _reader(text, _command(text, fed.start()), fed.start()) is not None:
             yield from _words(text, *fed.span("words"), fed["verb"])
 
 
@@ -176,15 +159,15 @@ def _words(text: str, start: int, stop: int, verb: str) -> Iterator[tuple[int, i
     yield from (word.span() for word in words[is_format:])
 
 
-def _here(text: str, readers: _Readers) -> Iterator[tuple[int, int]]:
+def _here(text: str) -> Iterator[tuple[int, int]]:
     after = 0
     for here in _HERE.finditer(text):
         if here.start() < after:
             continue
         fed = here["text"] or ""
         end = _PIPELINE.match(text, here.end(), here.end() + _REACH)
-        reader = readers.between(_command(text, here.start()), here.start(), fed)
-        reader = reader or (end and readers.between(here.end(), end.end(), fed))
+        reader = _reader(text, _command(text, here.start()), here.start(), fed)
+        reader = reader or (end and _reader(text, here.end(), end.end(), fed))
         if reader is None:
             continue
         lines = [here.span("text")] if fed else _document(text, here, only_first=reader["line"] is not None)
@@ -213,10 +196,13 @@ def _document(text: str, here: re.Match[str], *, only_first: bool) -> list[tuple
     return [each.span() for each in lines if not only_first or each[0] == lines[0][0]]
 
 
-def _sent(text: str, readers: _Readers) -> Iterator[tuple[int, int]]:
-    for written in _INPUT.finditer(text) if readers else ():
-        if readers.between(written.start() - _REACH, written.start()) is not None:
+def _written(text: str) -> Iterator[tuple[int, int]]:
+    for written in _INPUT.finditer(text):
+        if _reader(text, written.start() - _REACH, written.start()) is not None:
             yield written.span("text")
+
+
+def _answered(text: str) -> Iterator[tuple[int, int]]:
     for answer in _ANSWER.finditer(text):
         script = text[max(0, answer.start() - _REACH) : answer.end()]
         if any(word in script for word in ("expect", "spawn", "Responder")):

@@ -51,8 +51,6 @@ class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]
     """Of a living process: `allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`:
     owner and mode refuse it. `policy`: there is no process yet, and the policy refuses it."""
-    mount: Mount | None = None
-    """The mount that refuses it."""
     missing: bool = False
     """Whether the path does not exist yet: then it, or the directories above it, would have to be created."""
 
@@ -65,7 +63,7 @@ class MountTable:
     """
 
     def __init__(self, mounts: Iterable[Mount]) -> None:
-        mounts = tuple(mounts)
+        self.mounts = mounts = tuple(mounts)
         ids = {mount.id for mount in mounts}
         self._on = {(mount.parent, mount.point): mount for mount in mounts if mount.parent != mount.id}
         # a mount stacked on "/" covers it only for a process that changes its root to it; the table of a

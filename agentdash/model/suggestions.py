@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
-
-_CUTOFF: Final = 0.7
-"""How much of a name has to be right: `version` is not `sessions`."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `. Did you mean 'x'?` where a known name is close to `name`; else nothing."""
+def did_you_mean(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return `. Did you mean 'x'?` where a known name is close to `name`; else nothing.
+
+    Args:
+        alike: how much of the names has to agree, from 0 to 1.
+    """
     from difflib import get_close_matches  # noqa: PLC0415 - few names are unknown
 
-    close = get_close_matches(name, list(known), n=1, cutoff=_CUTOFF)
+    close = get_close_matches(name, list(known), n=1, cutoff=alike)
     return f". Did you mean '{close[0]}'?" if close else ""
 
 

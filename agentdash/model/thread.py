@@ -9,8 +9,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from agentdash.model.changes import Edit
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
+    AllowedBy,
     CallKind,
     Escalation,
     FileSeen,
@@ -83,8 +85,12 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     session: str | None = None
     sandboxed: bool | None = None
     """Whether the CLI states that it ran in its sandbox; None: not stated."""
+    allowed_by: AllowedBy | None = None
+    """What allowed it, where the CLI states it."""
     denials: tuple[Denial, ...] = ()
     """The denials that its output shows, where the policy explains them."""
+    edits: tuple[str, ...] = ()
+    """The files that it is to change (absolute paths), as far as the record names them."""
 
     @property
     def is_mcp(self) -> bool:
@@ -212,6 +218,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest calls that have ended, oldest first; bounded."""
     moments: tuple[Moment, ...] = ()
     """The newest part of the timeline, oldest first; bounded."""
+    edits: tuple[Edit, ...] = ()
+    """The newest edit of each file, the newest last; bounded."""
     children: tuple[str, ...] = ()
     tokens: Tokens = Tokens()
     observations: tuple[SandboxObservation, ...] = ()

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.model.changes import Edit, SameFile
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.events import SourceSeen
@@ -172,6 +173,10 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     gives some, or has not been silent for long enough."""
     limited_until: float | None = None
     """When the usage limit that it has stopped at is reset, or was (unix seconds); None: at none."""
+    edits: tuple[Edit, ...] = ()
+    """The newest edit of each file, by its record; bounded."""
+    same_files: tuple[SameFile, ...] = ()
+    """Files that another live worker has edited as well within half an hour, the newest first."""
     host: str | None = None
     """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
     host. `id` and `parent` have its name in front of them, and `pane` is None."""
@@ -220,10 +225,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def place(self) -> str:
         """Return its directory, with its host in front if that is another one; empty if not known."""
         return f"{self.host}:{self.cwd}" if self.host and self.cwd else self.cwd or ""
-
-    def has_name(self, name: str) -> bool:
-        """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""
-        return name in (self.id, self.name) or (self.pane is not None and self.pane.key.has_name(name))
 
 
 def nested_worker_id(pid: int) -> str:

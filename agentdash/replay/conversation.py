@@ -50,37 +50,23 @@ class ConversationFile:
 
     Args:
         path: a rollout or a transcript.
-        is_whole: whether large files are read whole, which takes a second for each 20 MB or so; up to a time,
-            they always are.
     """
 
-    def __init__(self, path: Path, *, is_whole: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-        self.thread = self._log.thread
-        self._is_whole = is_whole
         self._cursor: _Cursor | None = None
         self._file: tuple[int, int] | None = None
         """Device and inode of what has been read."""
         self._read_to = -math.inf
         """The time up to which it has been read (unix seconds)."""
 
-    @property
-    def fleet(self) -> Fleet:
-        """The thread as it was at the time read."""
-        return self._cursor.fleet if self._cursor else Fleet()
-
-    @property
-    def at(self) -> float:
-        """The time of the newest line read (unix seconds)."""
-        return self._cursor.at if self._cursor else 0.0
-
     def read(self, until: float = math.inf) -> Conversation:
         """Return the conversation up to a time (unix seconds)."""
         try:
-            stat = self.path.stat()
+            stat = self._path.stat()
         except OSError as error:
-            return Conversation(thread=self.thread, problem=clean_line(error.strerror or str(error)))
+            return Conversation(thread=self._log.thread, problem=clean_line(error.strerror or str(error)))
         cursor = self._cursor
         if cursor is None or self._is_void(cursor, (stat.st_dev, stat.st_ino), stat.st_size, until):
             self._file = stat.st_dev, stat.st_ino
@@ -97,19 +83,19 @@ class ConversationFile:
         """Return whether an earlier time is wanted, or the file is another one, or one that is far ahead."""
         if until < self._read_to or self._file != file:
             return True
-        if self.path.suffix == ".zst":
+        if self._path.suffix == ".zst":
             return False
         ahead = size - cursor.stream.offset
         return ahead < 0 or (ahead > 2 * _WINDOW_BYTES and self._skips(until))
 
     def _skips(self, until: float) -> bool:
-        return math.isinf(until) and not self._is_whole and self.path.suffix != ".zst"
+        return math.isinf(until) and self._path.suffix != ".zst"
 
     def _begin(self, until: float) -> _Cursor:
         """Return a cursor that has read the head of the file, and of a large one skipped all but its end."""
-        begun = log_begun_at(self.path) or 0.0
-        stream = FileStream(self.path, self._log.reader(), begun=begun, thread=self.thread)
-        cursor = _Cursor(MergedStream([stream]), self.thread)
+        begun = log_begun_at(self._path) or 0.0
+        stream = FileStream(self._path, self._log.reader(), begun=begun, thread=self._log.thread)
+        cursor = _Cursor(MergedStream([stream]), self._log.thread)
         if self._skips(until):
             while cursor.position < _HEAD_STEPS and cursor.due is not None:
                 cursor.advance()

@@ -90,7 +90,7 @@ class Cursor:
         """Let the states settle at the end of what has been written, of threads that may go on."""
         self._settled = True
 
-    def snapshot(self, cache: WorkerCache) -> Snapshot:
+    def snapshot(self, cache: WorkerCache | None = None) -> Snapshot:
         """Return the snapshot of all members of the family; of a recording alone, of all workers."""
         snapshot = build_snapshot(self.fleet, self.judged_at, cache)
         return members_only(snapshot) if self.stream.has_logs else snapshot

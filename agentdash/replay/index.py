@@ -26,7 +26,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.replay.cursor import Cursor, restore
-from agentdash.replay.streams import MergedStream, ReadStoppedError, stop_reading_on
+from agentdash.replay.streams import MergedStream
 
 # ------------------------------------------------------------
 # Classify steps, for navigation: by their events, and by the change of states and findings that they cause
@@ -176,17 +176,15 @@ class StreamIndex:
     """The index of a merged stream. A position is a number of consumed steps.
 
     Args:
-        open_stream: returns the stream, positioned at its beginning.
+        stream: at its beginning.
         size: bytes of its files.
         gap: seconds; a longer pause between two visible steps counts as this.
         is_open: returns whether more may still be written, given the time of the newest step. Called when
             all has been read.
     """
 
-    def __init__(
-        self, open_stream: Callable[[], MergedStream], size: int, gap: float, is_open: Callable[[float], bool]
-    ) -> None:
-        self._cursor = Cursor(open_stream())
+    def __init__(self, stream: MergedStream, size: int, gap: float, is_open: Callable[[float], bool]) -> None:
+        self._cursor = Cursor(stream)
         self._size = size
         self._gap = gap
         self._is_open = is_open
@@ -228,14 +226,11 @@ class StreamIndex:
     def run(self) -> None:
         """Read the stream and what is appended to it, until `stop`. Runs in a thread."""
         self._stopped.clear()
-        stop_reading_on(self._stopped)
         try:
             while not self._stopped.is_set():
                 self.read()
                 self._stopped.wait(_POLL_INTERVAL_S)
                 self._cursor.stream.poll()
-        except ReadStoppedError:
-            return
         except Exception as error:  # an exception would end the thread unseen: the player raises it
             self.error = clean_line(f"{type(error).__name__}: {error}")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from calendar import timegm
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -109,20 +108,20 @@ def find_overlapping(
     return chosen
 
 
-def recording_streams(recording: Recording, now: float) -> Callable[[], list[FileStream]]:
-    """Return a factory of streams of a whole recording."""
-    return _factory(_readers(recording.parts, 0.0, now), recording.begun)
+def recording_streams(recording: Recording, now: float) -> list[FileStream]:
+    """Return the streams of a whole recording."""
+    return _streams(_readers(recording.parts, 0.0, now), recording.begun)
 
 
-def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], list[FileStream]]:
-    """Return a factory of streams of what was recorded while a family was working, and after that."""
+def journal_streams(folder: Path, family: Family, now: float) -> list[FileStream]:
+    """Return the streams of what was recorded while a family was working, and after that."""
     written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
     begun = min(filter(None, map(log_begun_at, family.paths)), default=0.0)
-    return _factory(find_overlapping(folder, begun, written + OVERHANG_S, now), begun)
+    return _streams(find_overlapping(folder, begun, written + OVERHANG_S, now), begun)
 
 
-def _factory(chosen: Sequence[tuple[Path, JournalReader]], begun: float) -> Callable[[], list[FileStream]]:
-    return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
+def _streams(chosen: Sequence[tuple[Path, JournalReader]], begun: float) -> list[FileStream]:
+    return [FileStream(path, reader, begun=begun) for path, reader in chosen]
 
 
 def _readers(parts: Sequence[JournalPart], since: float, now: float) -> list[tuple[Path, JournalReader]]:

@@ -24,7 +24,7 @@ from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import SETTLE_S
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark, StreamIndex
-from agentdash.replay.streams import FileStream, MergedStream, family_stream, stop_reading_on
+from agentdash.replay.streams import FileStream, family_stream
 from agentdash.replay.worker_thread import WorkerThread
 
 _FRAME_INTERVAL_S: Final = 0.1
@@ -51,7 +51,7 @@ class Player:
         clock: the displayed time; the player sets it.
         gap: longest pause between two visible steps, in recorded seconds.
         speed: one of `REPLAY_SPEEDS`.
-        open_extra: opens further streams of the same time, such as recordings of panes.
+        extra: further streams of the same time, such as recordings of panes.
     """
 
     name = "player"
@@ -63,11 +63,10 @@ class Player:
         *,
         gap: float = MAX_GAP_S,
         speed: float = 1.0,
-        open_extra: Callable[[], Sequence[FileStream]] = tuple,
+        extra: Sequence[FileStream] = (),
     ) -> None:
         self._family = family
         self._clock = clock
-        self._open_extra = open_extra
         self._changed = asyncio.Event()
         self._wanted: Callable[[], bool] | None = None
         """A seek that waits for the index: carries it out, and returns whether it could."""
@@ -85,9 +84,9 @@ class Player:
         """Whether time passes."""
         self.live = False
         """Whether the end was reached while the session is still being written."""
-        paths = [*family.paths, *(stream.path for stream in open_extra())]
+        paths = [*family.paths, *(stream.path for stream in extra)]
         size = sum(path.stat().st_size for path in paths if path.is_file())
-        self.index = StreamIndex(self._open_stream, size, gap, self._is_open)
+        self.index = StreamIndex(family_stream(family, extra), size, gap, self._is_open)
         self._cursor = self.index.cursor(1)
         self.begin = self._cursor.at
         """Time of the first step (unix seconds)."""
@@ -135,8 +134,7 @@ class Player:
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit the fleet whenever the position changes; at the end, wait for more."""
         del channel
-        stopped = threading.Event()
-        reading = WorkerThread("player", lambda: stop_reading_on(stopped))
+        reading = WorkerThread("player")
         indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
         indexing.start()
         shown = None
@@ -153,7 +151,6 @@ class Player:
                 self._changed.clear()
                 self._play_on()
         finally:
-            stopped.set()
             reading.end()
             self.index.stop()
             indexing.join(_INDEX_END_S)
@@ -303,9 +300,6 @@ class Player:
 
     def _set_clock(self, now: float) -> None:
         self._clock.set(now=now, speed=self.speed if self.playing else 1.0, paused=not self.playing)
-
-    def _open_stream(self) -> MergedStream:
-        return family_stream(self._family, self._open_extra())
 
     def _is_open(self, at: float) -> bool:
         """Return whether a process holds one of the rollouts, or the newest step (at `at`) is recent."""

@@ -7,10 +7,8 @@ pickled after any step and continue from there: checkpoints are made of that.
 from __future__ import annotations
 
 import heapq
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -45,26 +43,6 @@ from agentdash.replay.family import Family
 _BLOCK_BYTES: Final = 1 << 17
 """Bytes per read: enough to amortize opening the file; a restored cursor reads at most so much for its next
 line."""
-_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
-
-
-class ReadStoppedError(Exception):
-    """Reading was stopped. What had been read before is kept: the next read continues there."""
-
-
-def stop_reading_on(stop: threading.Event) -> None:
-    """End all reading of this thread with `ReadStoppedError` as soon as an event is set."""
-    _stop.set(stop)
-
-
-def check_stop() -> None:
-    """Check whether this thread may read on.
-
-    Raises:
-        ReadStoppedError: it may not.
-    """
-    if (stop := _stop.get()) is not None and stop.is_set():
-        raise ReadStoppedError
 
 
 class LineReader:
@@ -101,10 +79,8 @@ class LineReader:
 
         Raises:
             OSError: the file cannot be read or decompressed.
-            ReadStoppedError: reading was stopped, between two blocks.
         """
         while not self._ready:
-            check_stop()
             if not (block := next(self._blocks, b"")):
                 return self._rest()
             if self._newline_due:
@@ -353,25 +329,17 @@ class MergedStream:
         """Return the next step; None at the current end of the files."""
         if not self._heads:
             return None
-        _, number, step = self._heads[0]
-        following = self.streams[number].next()  # first: where reading is stopped, nothing has changed
-        heapq.heappop(self._heads)
-        self._add(number, following)
+        _, number, step = heapq.heappop(self._heads)
+        self._add(number, self.streams[number].next())
         self._at = max(self._at, step.at)
         return step._replace(at=self._at)
 
     def poll(self) -> bool:
         """Read on in exhausted files; return whether any of them has grown."""
-        waiting = self._exhausted
-        before, done = len(waiting), 0
-        self._exhausted = []
-        try:
-            for number in waiting:
-                self._add(number, self.streams[number].next())
-                done += 1
-        finally:  # reading was stopped: the others are still to be read
-            self._exhausted += waiting[done:]
-        return len(self._exhausted) < before
+        waiting, self._exhausted = self._exhausted, []
+        for number in waiting:
+            self._add(number, self.streams[number].next())
+        return len(self._exhausted) < len(waiting)
 
     def _add(self, number: int, step: Step | None) -> None:
         """Add the next step of a stream; None: it has no more (yet)."""

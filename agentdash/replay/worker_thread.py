@@ -20,12 +20,10 @@ class WorkerThread:
 
     Args:
         name: of the thread.
-        begin: called in the thread before the first function.
     """
 
-    def __init__(self, name: str, begin: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._jobs.put(begin)
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     async def run(self, function: Callable[[], _T]) -> _T:

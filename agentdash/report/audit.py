@@ -52,17 +52,11 @@ _COMPANIONS: Final = ("session_index.jsonl", "history.jsonl")
 """Files that Codex and Claude Code keep beside session logs."""
 
 
-class FoundLogs(NamedTuple):
-    """The files to audit, and the directories that may contain more."""
-
-    paths: list[Path]
-    unreadable: list[UnreadableReport]
-    """Directories that cannot be listed."""
-
-
-def find_logs(home: CodexHome, claude: ClaudeHome, targets: Iterable[str]) -> FoundLogs:
+def find_logs(
+    home: CodexHome, claude: ClaudeHome, targets: Iterable[str]
+) -> tuple[list[Path], list[UnreadableReport]]:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all
-    rollouts of Codex and transcripts of Claude Code.
+    rollouts of Codex and transcripts of Claude Code. And the directories that cannot be listed.
 
     Args:
         home: of Codex.
@@ -82,7 +76,7 @@ def find_logs(home: CodexHome, claude: ClaudeHome, targets: Iterable[str]) -> Fo
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
         found += matches
     problems = {report.path: report for report in map(unreadable, errors)}
-    return FoundLogs(list(dict.fromkeys(found)), list(problems.values()))
+    return list(dict.fromkeys(found)), list(problems.values())
 
 
 def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:

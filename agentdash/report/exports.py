@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.conversation import ConversationBuilder
-from agentdash.engine.snapshot import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.conversation import Conversation
 from agentdash.model.findings import Finding
@@ -109,7 +108,7 @@ def build_report(
             progress(stream.offset)
     if cursor.position:
         cursor.close() if ended else cursor.settle()
-    snapshot = cursor.snapshot(WorkerCache())
+    snapshot = cursor.snapshot()
     workers = _named(_shown(snapshot), is_redacted=scrubber is not None)
     report = ExportReport(
         thread=thread,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -20,15 +20,27 @@ from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import document, remedy_fields
 from agentdash.engine.judge.findings.remedies import filesystem_remedy
-from agentdash.engine.judge.findings.write_access import paths_under_policy
 from agentdash.model.denials import Operation, PathFacts, PathKind
 from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import RequestField, RequestLayer
-from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
+from agentdash.model.state_paths import (
+    DEFAULTS,
+    PathAccess,
+    StatePath,
+    WriteAccess,
+    path_access,
+    resolve_path,
+)
 from agentdash.report.elements import say
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_VERDICTS: Final[Mapping[bool | None, Literal["unknown", "allowed", "policy"]]] = {
+    None: "unknown",
+    True: "allowed",
+    False: "policy",
+}
 
 
 class ConfigFileReport(msgspec.Struct):
@@ -234,6 +246,7 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
     env = {name: value for name in _PATH_VARIABLES if (value := os.environ.get(name))}
     placed = [path for row in rows if (path := resolve_path(row.path, env, str(cwd)))]
     missing = [path for path in placed if not os.path.lexists(path)]
+    found = paths_under_policy(policy, rows, env, str(cwd), missing)
     home = env.get("HOME")
     places = PathFacts(
         kinds=path_kinds(placed),
@@ -241,7 +254,6 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
         workspaces=(str(cwd),),
         codex_home=env.get("CODEX_HOME"),
     )
-    found = paths_under_policy(policy, rows, env, str(cwd), missing)
     return WorkerPathsReport(
         schema="agentdash.preflight-worker/1",
         worker=worker,
@@ -250,6 +262,29 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
         network=policy.network is Network.ON,
         paths=[_path_report(access, policy, places) for access in found],
     )
+
+
+def paths_under_policy(
+    policy: Policy,
+    rows: Iterable[StatePath],
+    env: Mapping[str, str],
+    cwd: str | None,
+    missing: Collection[str] = (),
+) -> list[PathAccess]:
+    """Return the state paths of one worker CLI, and whether a policy lets them be written; unplaced ones are
+    left out.
+
+    Args:
+        env: the environment that it would get: `HOME`, `XDG_*`, `TMPDIR` ...
+        cwd: where it would run.
+        missing: absolute paths that are known not to exist yet.
+    """
+    found = []
+    for row in rows:
+        if (path := resolve_path(row.path, env, cwd)) is not None:
+            verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
+            found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
+    return found
 
 
 def _path_report(access: PathAccess, policy: Policy, places: PathFacts) -> PathReport:

@@ -12,11 +12,12 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
-from agentdash.report.check import CheckReport
+from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.notices import NoticeReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
+from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
@@ -28,10 +29,12 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
+    DenialsReport,
     WorkerPathsReport,
     PreflightReport,
     SessionsReport,
     SinceReport,
+    ReachReport,
     DoctorReport,
     NoticeReport,
 )
@@ -85,7 +88,6 @@ COMMON: Final = {
     "line": "Line in that file, from 1; null or 0 where it is not known.",
     "cwd": "Its working directory; null where it is not known.",
     "findings": "Differences between the layers of its sandbox, and denials that it did not get past.",
-    "denials": "The denial ledger: what its sandbox refused, also what it got past.",
     "evidence": "What supports it, and what disagrees.",
     "requested": "What was asked for, and where; null where that is not known.",
     "configured": "The policy that the agent was told it has; null where that is not known.",

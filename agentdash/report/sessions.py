@@ -221,9 +221,8 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
     if not report.sessions:
         say(console, report.problem or f"no sessions in {report.home}")
         return
-    wide = console.width >= _ALL_FROM_WIDTH
     rows = [_COLUMNS, *map(_cells, mask_fields(report.sessions))]
-    if not wide:
+    if console.width < _ALL_FROM_WIDTH:
         rows = [(started, ident[:_ID_PREFIX_CHARS], prompt) for started, ident, *_, prompt in rows]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)][:-1]
     room = max(_MIN_PROMPT_CELLS, console.width - sum(widths) - 2 * len(widths))

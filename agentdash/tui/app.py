@@ -14,7 +14,6 @@ from textual.command import CommandPalette, Hit, Hits, Provider
 from textual.content import Content
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Input
 
 from agentdash.model.causes import causes
@@ -35,7 +34,7 @@ from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
-from agentdash.tui.view import View, WorkerPointed, find_worker
+from agentdash.tui.view import View, WorkerPointed
 from agentdash.tui.worker.file_reading import FileReading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
@@ -65,9 +64,6 @@ class WorkerProvider(Provider):
                 )
 
 
-# ------------------------------------------------------------
-
-
 __all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()
@@ -85,7 +81,7 @@ class AgentDash(BaseApp[None]):
     """The dashboard.
 
     Args:
-        options: how the app looks, and which worker is selected first.
+        options: how the app looks.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
         attention: keeps acknowledgements; None: there are none, as in a replay.
     """
@@ -115,17 +111,15 @@ class AgentDash(BaseApp[None]):
         self._feed = feed
         self._clock = clock
         self._by_id: dict[str, Worker] = {}
-        self._wanted = options.select
         self._feed_error: str | None = None
         self.attention = attention
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
-        self._is_touched = options.select is not None
+        self._is_touched = False
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
-        self._release: Timer | None = None
-        self._rest: Timer | None = None
-        """Runs while the cursor does not rest."""
+        self._moved_at = 0.0
+        """When the cursor was moved last (monotonic)."""
         self._conversation = FileReading(options.open_conversation)
         self._go_to_pane = go_to_pane
         self._copied = ("", 0)
@@ -139,7 +133,7 @@ class AgentDash(BaseApp[None]):
     @property
     def is_at_rest(self) -> bool:
         """Whether the cursor rests, so that the selected worker is shown in detail."""
-        return self._rest is None
+        return time.monotonic() - self._moved_at >= _REST_S
 
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
@@ -169,21 +163,18 @@ class AgentDash(BaseApp[None]):
         self.snapshot = snapshot
         self.show_title(title(snapshot))
         self._by_id = {worker.id: worker for worker in snapshot.workers}
-        if self._wanted and (found := find_worker(snapshot, self._wanted)) is not None:
-            self.selected_id = found.id
-            self._wanted = None
         self.draw()
 
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)
     def draw(self) -> None:
-        """Draw all screens. Lines that have not changed are not painted again."""
+        """Draw the screen. Lines that have not changed are not painted again."""
         if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
         if self.snapshot is not None:
             self.root.order(self.snapshot, is_held=self._is_held)
             if not self.root.is_zoomed:  # the only one shown is not exchanged for another
-                if not self._is_touched and not self._wanted and self.root.rows:
+                if not self._is_touched and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
         view = View(
@@ -247,9 +238,6 @@ class AgentDash(BaseApp[None]):
         self.last_key_at = now
         self._touched_at = time.monotonic()
         self._is_touched = self._is_touched or is_choice
-        if self._release is not None:
-            self._release.stop()
-        self._release = self.set_timer(_HOLD_S + 0.1, self.draw)
 
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""
@@ -260,17 +248,11 @@ class AgentDash(BaseApp[None]):
 
     def select_worker(self, worker: str) -> None:
         """Select a worker; clear the filter if it hides the worker."""
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(_REST_S, self._come_to_rest)
+        self._moved_at = time.monotonic()
+        self.set_timer(_REST_S * 1.1, self.draw)
         self.selected_id = worker
-        self._wanted = None
         if not self.root.is_zoomed and all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
-        self.draw()
-
-    def _come_to_rest(self) -> None:
-        self._rest = None
         self.draw()
 
     @on(WorkerPointed)
@@ -383,7 +365,7 @@ class AgentDash(BaseApp[None]):
         else:
             problem = self.attention.know(worker, left[0].kinds)
             known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
-            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
+            self.show_message(problem or f"Known: {known}. K again undoes it.")
 
     # ---------------------------------------------------------------- look
 
@@ -484,17 +466,20 @@ class AgentDash(BaseApp[None]):
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
+        # a sub-agent asks in the pane of its session
+        shows_it = (each for each in self._by_id.values() if each.assessment.asker == worker.id)
+        pane = next((each.pane for each in (worker, *shows_it) if each.pane is not None), None)
         if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
-        elif worker.pane is None:
+        elif pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.root.zoom(PANE)
-            self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
+            self.show_message(f"No tmux here has its pane {pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane.key, worker.part),
+                self._switch_pane(self._go_to_pane, pane.key, worker.part),
                 group="go-to-pane",
                 exclusive=True,
             )

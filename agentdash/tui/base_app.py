@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from rich.console import Console
 from textual import constants, events, on
 from textual.actions import ActionParseResult
 from textual.app import App
@@ -22,7 +23,6 @@ from textual.widgets import Input
 from textual.worker import WorkerFailed
 
 from agentdash.model.sanitize import clean_line
-from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
@@ -217,7 +217,8 @@ class BaseApp(App[Result]):
         """Return `TEXTUAL_THEME`; else the terminal's own colours where it has 16: others would be merged."""
         if constants.DEFAULT_THEME != "textual-dark":
             return constants.DEFAULT_THEME
-        return TERMINAL_THEME if terminal_colours(os.environ) == SIXTEEN else THEMES[0].name
+        claimed = Console(force_terminal=True).color_system if os.environ.get("TERM") else None
+        return TERMINAL_THEME if claimed == "standard" else THEMES[0].name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the variables of the style sheet that only the terminal's own colours need."""

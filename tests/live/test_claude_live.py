@@ -148,6 +148,23 @@ async def test_older_version_without_bubblewrap(claude: OpenLab) -> None:
         await asyncio.to_thread(running.communicate)
 
 
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSION])
+async def test_mode_of_a_sub_agent(claude: OpenLab, version: str) -> None:
+    lab = claude(CASES["child-mode"], version)
+    async with watching(lab) as watched:
+        running = lab.start("[[go]] go")
+        await asyncio.to_thread(running.communicate)
+        has_escalated = has_written(lab)
+        await watched.until(
+            lambda w: (
+                w.parent is not None
+                and w.state in (State.COMPLETED, State.FAILED_PERMISSION)
+                and (FindingKind.CHILD_MODE_ESCALATED in kinds_of(w)) is has_escalated
+            )
+        )
+    assert has_escalated is (version != VERSION)
+
+
 async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
     script = {
         "go": [{"run": f"sleep {command_seconds(3)}"}, {"hold": "answer", "say": "done"}],

@@ -86,7 +86,7 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
     parent = next(w.id for w in seen[-1].workers if w.children)
     family = find_family(CodexHome(lab.home), parent)
     assert len(family.paths) == 3
-    cursor = Cursor(family_stream(family, journal_streams(tmp_path, family, time.time() + 3_600)()))
+    cursor = Cursor(family_stream(family, journal_streams(tmp_path, family, time.time() + 3_600)))
     past: list[tuple[float, Fleet]] = []
     while (beat := cursor.advance()) is not None:
         past.append((beat.at, cursor.fleet))
@@ -118,7 +118,7 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
 
     family = find_family(CodexHome(lab.home), died.id)
     recorded = journal_streams(tmp_path / "journal", family, time.time() + 3_600)
-    report = build_report(died.id, family_stream(family, recorded()), ended=True)
+    report = build_report(died.id, family_stream(family, recorded), ended=True)
     assert report.main is not None
     waited = next(each for each in report.main.history if each.state == State.WAITING_APPROVAL)
     last = report.main.history[-1]

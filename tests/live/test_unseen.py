@@ -29,6 +29,7 @@ VERSIONS: Final = ("0.160.0", VERSION)
 COMMANDS: Final = (
     ("status", "--json", "-S", "TMUX"),
     ("explain", "THREAD", "-S", "TMUX"),
+    ("reach", "THREAD", "-S", "TMUX"),
     ("doctor", "-S", "TMUX"),
     ("check", "THREAD"),
     ("sessions", "--json"),

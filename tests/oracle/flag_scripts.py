@@ -140,57 +140,6 @@ class Maker:
             f'case "${{{name}:-}}" in "") echo empty;; *) echo "val=${name}";; esac',
         )
 
-    def coded(self) -> str:
-        """Programming languages that print the bare value."""
-        name = self.name()
-        quote = "'" if self.chance(0.5) else '"'
-        inner = '"' if quote == "'" else "'"
-        i = inner
-        python = [
-            f"import os; print(os.environ.get({i}{name}{i}))",
-            f"import os; print({i}net={i}, os.environ.get({i}{name}{i}))",
-            f"import os; print(os.getenv({i}{name}{i}, {i}unset{i}))",
-            f"import os; print(f{i}v={{os.environ.get({NAMES.index(name)} and {name!r} or {name!r})}}{i})"
-            if i == '"'
-            else f"import os; print({i}v=%s{i} % os.environ.get({i}{name}{i}))",
-            f"import os; print(repr(os.environ.get({i}{name}{i})))",
-            f"import os\nprint({i}a:{i}, os.environ.get({i}{name}{i}, {i}{i}), {i}.{i})",
-            f"import os; [print(k, os.environ.get(k)) for k in ({i}{name}{i},)]",
-            f"import os\nfor k in [{i}{name}{i}]:\n    print(k + {i}={i} + str(os.environ.get(k)))",
-        ]
-        forms = [f"python3 -c {quote}{self.random.choice(python)}{quote}"]
-        forms.append(f"python3 - <<'PY'\nimport os\nprint('v', os.environ.get('{name}'))\nPY\n")
-        forms.append(f"awk 'BEGIN{{print ENVIRON[\"{name}\"]}}'")
-        forms.append(f'awk \'BEGIN {{ print "v=" ENVIRON["{name}"] }}\'')
-        forms.append(f"jq -n 'env.{name}'")
-        forms.append(f"jq -rn '$ENV.{name}'")
-        forms.append(f"jq -n '$ENV.{name} // \"unset\"'")
-        if self.chance(0.3):  # Node needs 60 ms to start
-            forms = [
-                f"node -e 'console.log(process.env.{name})'",
-                f"node -p 'process.env.{name}'",
-                f"node -e \"console.log('v=' + process.env.{name})\"",
-                f'node -e \'console.log("v", process.env.{name} ?? "unset")\'',
-                f"node -e 'console.log(`v=${{process.env.{name} || \"none\"}}`)'",
-                f"node -e 'console.log(process.env[\"{name}\"])'",
-            ]
-        return self.random.choice(forms)
-
-    def dictionary(self) -> str:
-        """The whole environment as one dictionary."""
-        return self.pick(
-            'python3 -c "import os; print(dict(os.environ))"',
-            "python3 -c 'import os, json; print(json.dumps(dict(os.environ), indent=2))'",
-            "python3 -c 'import os,json; "
-            'print(json.dumps({k: v for k, v in os.environ.items() if "CODEX" in k}))\'',
-            "python3 -c 'import os; print({k:v for k,v in os.environ.items() if k.startswith(\"CODEX\")})'",
-            "python3 - <<'EOF'\nimport os\nfor k, v in sorted(os.environ.items()):\n"
-            "    if 'CODEX' in k:\n        print(f'{k}={v}')\nEOF\n",
-            "python3 -c \"import os; print('\\n'.join(f'{k}={v}' for k, v in os.environ.items()))\"",
-            "jq -n env",
-            "jq -n '$ENV'",
-        )
-
     def filed(self) -> str:
         """A dump by way of a file."""
         path = self.pick("out.txt", "/tmp/agentdash-probe-$$", "./e", '"$PWD/env.out"')
@@ -218,8 +167,6 @@ class Maker:
             (self.printenv, 3),
             (self.indirect, 3),
             (self.tested, 3),
-            (self.coded, 3),
-            (self.dictionary, 1),
             (self.filed, 1),
             (self.function, 1),
         ]

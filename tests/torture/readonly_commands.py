@@ -59,20 +59,20 @@ def commands(root: Path) -> Iterator[Command]:
     Args:
         root: has the directories `export` and `journal`.
     """
-    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("metrics",)):
+    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("reach", "--json"), ("metrics",)):
         yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)
-    for arguments in (("status", "--follow"), ("status", "--watch")):
+    for arguments in (("status", "--watch"),):
         yield Command(arguments=arguments, writes=MEMORY, lasts=True)
     yield Command(arguments=("doctor", "--json"), writes=MEMORY)
     for arguments in (("line",), ("schema", "status"), ("config", "default")):
         yield Command(arguments=arguments)
-    for arguments in (("config", "check"), ("completion", "zsh"), ("completion", "fish"), ("--version",)):
+    for arguments in (("completion", "zsh"), ("completion", "fish"), ("--version",)):
         yield Command(arguments=arguments)
     yield Command(arguments=("completion", "bash"), programs=("bash",))  # click asks for its version
     yield Command(arguments=("sessions", "--json"), writes=DIGESTS)
-    for options in ("--json", "--format=sarif"):
+    for options in ("--json", "--denials", "--format=sarif"):
         yield Command(arguments=("check", options), writes=DIGESTS)
     yield Command(arguments=("preflight", "--worker", "opencode"))
     yield Command(arguments=("check", "--json", "--no-cache"))

@@ -6,14 +6,9 @@ import pytest
 from msgspec.structs import replace
 from textual.geometry import Region
 
-from agentdash.demo.day import demo_events
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.fleet import Fleet
 from agentdash.model.states import Group
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import plain
 
 from . import sample_fleet
 from .rendering import screen_text
@@ -59,33 +54,11 @@ def painted(monkeypatch):
 # ---------------------------------------------------------------- snapshots
 
 
-async def test_before_the_first_snapshot(pushed):
-    app, pilot, push, _ = pushed
-    await pilot.pause()
-    assert "Looking for workers." in screen_text(app)
-    await push(sample_fleet.full_fleet())
-    assert "Looking" not in screen_text(app)
-    assert "api-worker" in screen_text(app)
-
-
 async def test_equal_snapshot_repaints_nothing(pushed, painted):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
     painted.clear()
     await push(replace(sample_fleet.full_fleet(), at=sample_fleet.NOW + 5))
-    app.draw()
-    await pilot.pause()
-    assert painted == []
-
-
-async def test_a_second_in_which_no_age_changes_repaints_nothing(pushed, painted):
-    app, pilot, push, clock = pushed
-    await push(sample_fleet.full_fleet())
-    clock.set(now=sample_fleet.NOW + 3_600.0)
-    app.draw()
-    await pilot.pause()
-    painted.clear()
-    clock.set(now=sample_fleet.NOW + 3_601.0)
     app.draw()
     await pilot.pause()
     assert painted == []
@@ -102,31 +75,6 @@ async def test_changed_row_is_repainted_alone(pushed, painted):
     assert [(name, region.y, region.height) for name, region in painted] == [
         ("fleet", row_of(app, workers[4].name), 1)
     ]
-
-
-async def test_cursor_follows_its_worker_when_rows_move(pushed):
-    app, pilot, push, _ = pushed
-    snapshot = sample_fleet.full_fleet()
-    await push(snapshot)
-    await pilot.press("a", "a", "a", "a")
-    assert app.worker.name == "fix tests"
-    before = app.root.fleet.cursor
-    healed = tuple(
-        replace(w, assessment=replace(w.assessment, state=sample_fleet.State.RUNNING))
-        if w.name in ("fix tests", "api-worker")
-        else w
-        for w in snapshot.workers
-    )
-    await push(replace(snapshot, workers=healed))
-    assert app.worker.name == "fix tests"
-    assert app.root.fleet.cursor == before  # while keys are pressed
-    app._touched_at -= 10
-    app.draw()
-    assert app.root.fleet.cursor > before
-    assert plain(app.root.fleet.line_at(row_of(app, "fix tests"))).startswith("›▸ fix tests")
-    await push(replace(snapshot, workers=tuple(w for w in healed if w.name != "fix tests")))
-    assert app.worker is not None
-    assert app.worker.name != "fix tests"
 
 
 async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
@@ -156,34 +104,7 @@ async def test_ended_feed_shows_a_message_and_keeps_the_snapshot(pushed, item, m
     assert "\x1b" not in screen_text(app)
 
 
-@pytest.mark.parametrize("wanted", ["fix tests", "%7"])
-async def test_select_option_by_name_or_pane(wanted):
-    app = make(sample_fleet.full_fleet(), select=wanted)
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        assert app.worker.name == "fix tests"
-
-
-async def test_ages_follow_the_clock(pushed):
-    app, _, push, clock = pushed
-    await push(sample_fleet.full_fleet())
-    clock.set(now=sample_fleet.NOW + 120)
-    app.draw()
-    assert plain(app.root.fleet.line_at(row_of(app, "api-worker"))).rstrip().endswith("2m")
-
-
 # ---------------------------------------------------------------- mouse
-
-
-async def test_click_selects_and_double_click_opens(pushed):
-    app, pilot, push, _ = pushed
-    await push(sample_fleet.full_fleet())
-    await pilot.click("#fleet", offset=(30, row_of(app, "fix tests")))
-    assert app.worker.name == "fix tests"
-    assert app.focused.id == "fleet"
-    await pilot.click("#fleet", offset=(30, row_of(app, "api-worker")), times=2)
-    assert app.worker.name == "api-worker"
-    assert app.focused.id == "tab"
 
 
 # ---------------------------------------------------------------- sizes
@@ -221,40 +142,9 @@ async def test_parts_shown_by_size_also_after_resize(size, shown):
             assert "6 need y" in screen_text(app)
 
 
-async def test_a_saved_filter_stands_for_its_words():
-    app = make(sample_fleet.full_fleet(), filters={"stuck": "state:blocked group:needs-you"})
-    async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("/", *"@stuck", "enter")
-        await pilot.pause()
-        shown = [app._by_id[row.id].state for row in app.root.rows]
-        assert shown == [sample_fleet.State.BLOCKED_SANDBOX]
-        assert '"state:blocked group:needs-you"' in screen_text(app)
-
-
 # ---------------------------------------------------------------- groups, and calm
 
 SIZES = ((45, 50), (80, 24), (120, 36))
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_each_row_that_needs_the_user_has_its_object(size):
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    fleet = reduce(Fleet(), [event for event in events if event.at <= start + 44])
-    snapshot = build_snapshot(fleet, start + 44)
-    app = make(snapshot)
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        list_ = app.root.fleet
-        needing = [index for index, row in enumerate(app.root.rows) if app._by_id[row.id].needs_you]
-        assert len(needing) > 6
-        for index in needing:
-            worker = app._by_id[app.root.rows[index].id]
-            top = list_.top_of(index)
-            assert list_.height_of(index) <= (5 if size[0] < 60 else 2)
-            drawn = "".join(plain(list_.line_at(y))[2:] for y in range(top, top + list_.height_of(index)))
-            kept = worker.fact.object.rpartition("/")[2][-12:]
-            assert "".join(kept.split()) in "".join(drawn.split()), (worker.fact, drawn)
 
 
 async def test_until_a_key_is_pressed_the_most_urgent_worker_is_selected(pushed):
@@ -272,24 +162,6 @@ async def test_until_a_key_is_pressed_the_most_urgent_worker_is_selected(pushed)
     chosen = app.worker.name
     await push(snapshot)
     assert app.worker.name == chosen
-
-
-async def test_nothing_moves_under_the_cursor_while_keys_are_pressed(pushed):
-    app, pilot, push, _ = pushed
-    snapshot = sample_fleet.full_fleet()
-    await push(snapshot)
-    await pilot.press("j", "j", "j")
-    before = [row.id for row in app.root.rows]
-    for number in range(5):
-        workers = tuple(
-            replace(w, standing=list(Group)[(index + number) % 4]) for index, w in enumerate(snapshot.workers)
-        )
-        await push(replace(snapshot, workers=workers))
-        await pilot.press("k")
-        assert [row.id for row in app.root.rows] == before
-    app._touched_at -= 10
-    app.draw()
-    assert [row.id for row in app.root.rows] != before
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -326,16 +198,6 @@ async def test_past_workers_are_counted_below_one_head(pushed):
     await pilot.press("x")
     assert len(app.root.rows) == 15
     assert app.selected_id == app.root.rows[0].id
-
-
-async def test_focus_returns_to_the_list_when_its_part_is_hidden(pushed):
-    app, pilot, push, _ = pushed
-    await push(sample_fleet.full_fleet())
-    await pilot.press("tab")
-    assert app.focused is not app.root.fleet
-    await pilot.resize_terminal(80, 24)
-    await pilot.pause()
-    assert app.focused is app.root.fleet
 
 
 # ---------------------------------------------------------------- looks

@@ -26,10 +26,10 @@ def app_of(snapshot=MINUTE, **options):
 def test_what_workers_have_instead_in_words():
     expected = {
         "Compare": "no sandbox, network",
-        "Port": "ran outside %9 via tmux",
+        "Port": "tmux outside %9",
         "Update": "no network",
         "Euclid": "asked for: read only, no network",
-        "Pasteur": 'flag says "no network", CODEX_SANDBOX=seatbelt',
+        "Pasteur": "network flag 1 (network off), CODEX_SANDBOX seatbelt",
         "Check": "",
         "Run the": "denied /home/dev/board/kanban.db",
     }

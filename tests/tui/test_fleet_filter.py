@@ -4,7 +4,6 @@ import pytest
 
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter, matches
 
-from . import sample_fleet
 from .sample_fleet import BY_NAME, SNAPSHOT
 
 WORKERS = SNAPSHOT.workers
@@ -43,7 +42,3 @@ def test_words_match_in_all_columns(text, found):
 def test_empty_filter_accepts_all(text):
     assert all(matches(worker, text) for worker in WORKERS)
     assert not Filter(text=text).active
-
-
-def test_markup_in_a_filter_is_plain_text():
-    assert {worker.name for worker in WORKERS if matches(worker, "[/oops]")} == {sample_fleet.HOSTILE}

@@ -10,11 +10,10 @@ from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import FINDING_KINDS
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.states import State
-from agentdash.model.thread import Call, Tokens
+from agentdash.model.thread import Call
 from agentdash.model.worker import Sandbox
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.cells import COLUMNS, fact_line, row_lines, sandbox_words
-from agentdash.tui.fleet.columns import layout
+from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines, sandbox_words
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width
@@ -102,24 +101,11 @@ def test_only_what_needs_the_user_has_more_than_one_line_and_is_bold():
             assert any(span.tone == "strong" for line in drawn for span in line) is worker.needs_you
 
 
-def test_objects_are_cut_where_that_costs_least():
-    assert plain(fact_line(DENIED, 48, LOOK)) == PATH
-    assert plain(fact_line(DENIED, 32, LOOK)) == "write denied /⋯/log/opencode.log"
-    assert plain(fact_line(DENIED, 14, LOOK)) == "⋯/opencode.log"
-    assert plain(fact_line(LEAVES, 30, LOOK)).endswith(":release")
-
-
 def test_a_folded_family_shows_who_needs_the_user():
     running = next(w for w in SNAPSHOT.workers if w.state is State.RUNNING)
     parent = replace(running, below=("waiting-approval Pasteur", "failed-provider Lagrange"))
     assert "waiting approval Pasteur +1" in text(lines(parent, 118, Row(parent.id, folded=2)))
     assert "Pasteur" not in text(lines(parent, 118))
-
-
-def test_a_name_ends_with_what_tells_it_from_others():
-    worker = BY_NAME["api-worker"]
-    assert "api-worker shop" in text(lines(worker, 43, Row(worker.id, tag="shop")))
-    assert "api-worker +3" in text(lines(worker, 43, Row(worker.id, folded=3)))
 
 
 @pytest.mark.parametrize(
@@ -146,25 +132,6 @@ def test_a_difference_stands_in_the_column_of_the_sandbox():
     assert max(cell_len(info.words) for info in FINDING_KINDS.values()) <= 16
 
 
-def test_where_a_worker_is():
-    worker = BY_NAME["api-worker"]
-    assert column(worker, "WHERE") == "4:agents"
-    assert column(replace(worker, pane=None), "WHERE") == ""
-    assert column(replace(worker, pane=None, host="build-1"), "WHERE") == "build-1"
-
-
-@pytest.mark.parametrize(
-    ("tokens", "shown"),
-    [
-        (Tokens(), ""),
-        (Tokens(total=12_400), "12.4k"),
-        (Tokens(total=9, context=29, window=100), "29%"),
-    ],
-)
-def test_context(tokens, shown):
-    assert column(replace(BY_NAME["api-worker"], tokens=tokens), "CTX") == shown
-
-
 @pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])
 def test_rows_of_every_width_fill_their_columns(cells, look):
@@ -172,14 +139,6 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
     assert width(columns.titles()) == cells + 1  # the gutter
-
-
-def test_the_title_of_the_column_that_sorts_is_marked():
-    columns = layout(COLUMNS, 117, UNICODE)
-    for sort, title in (("age", "FOR⇣"), ("tokens", "CTX⇣"), ("name", "WORKER⇣"), ("attention", "WHAT⇣")):
-        line = columns.titles(sort, UNICODE.sorted)
-        assert title in plain(line)
-        assert [span.tone for span in line].count("chosen") == 1
 
 
 def test_empty_state_shows_what_each_source_did_not_find():

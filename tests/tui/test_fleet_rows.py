@@ -48,32 +48,6 @@ def test_cyclic_parents_terminate():
     assert {row.id for row in tree((a, b))} == {"a", "b"}
 
 
-def test_old_mismatches_of_finished_workers_are_below_running_ones():
-    done = replace(BY_NAME["docs"], sandbox=BY_NAME["Pasteur"].sandbox)
-    running = replace(BY_NAME["Lagrange"], parent=None)
-    assert done.mismatch
-    assert [row.id for row in tree((done, running))] == [running.id, done.id]
-
-
-def test_past_families_are_folded():
-    past = replace(BY_NAME["docs"], standing=Group.PAST)
-    workers = (past, BY_NAME["spike"])
-    assert [row.id for row in tree(workers)] == [BY_NAME["spike"].id]
-    shown = tree(workers, order=Order(shows_past=True))
-    assert [(row.id, row.group) for row in shown] == [
-        (BY_NAME["spike"].id, Group.DONE),
-        (past.id, Group.PAST),
-    ]
-
-
-def test_a_folded_family_counts_its_members():
-    main = BY_NAME["main"]
-    rows = tree(WORKERS, order=Order(folded=frozenset([main.id])))
-    row = next(row for row in rows if row.id == main.id)
-    assert (row.folded, row.group) == (3, Group.NEEDS_YOU)
-    assert not [name for name in names(rows) if "Pasteur" in name]
-
-
 def tokens(total):
     usage = ModelUsage("gpt-5.2-codex", TokenUsage(input=total))
     return Tokens(total=total, by_model=(usage,))

@@ -8,8 +8,6 @@ from rich.cells import cell_len
 from agentdash.model.sanitize import clean_line
 from agentdash.tui import format as f
 
-from .sample_fleet import NOW
-
 texts = st.text(st.sampled_from("ab /-_.⋯…é移行データ한글👍"), max_size=60)
 
 
@@ -25,11 +23,6 @@ def test_age(seconds, text):
     assert f.age(seconds) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0s"), (9.96, "10.0s"), (14, "14s"), (130, "2m")])
-def test_duration(seconds, text):
-    assert f.duration(seconds) == text
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [
@@ -41,12 +34,6 @@ def test_duration(seconds, text):
 )  # fmt: skip
 def test_count(number, text):
     assert f.count(number) == text
-
-
-def test_stamp_has_a_day_if_not_today_and_a_year_if_long_ago():
-    times = (NOW, NOW - 86_400, NOW - 400 * 86_400)
-    assert [f.stamp(at, NOW) for at in times] == ["20:14:07", "10 Mar 20:14", " 4 Feb 2025"]
-    assert [f.stamp_cells(times[:n], NOW) for n in (0, 1, 2)] == [8, 8, 12]
 
 
 @given(texts, st.integers(0, 40), st.sampled_from(["⋯", "..", ""]))
@@ -63,17 +50,6 @@ def test_wrap_loses_only_spaces(text, cells):
     lines = f.wrap(text, cells)
     assert all(cell_len(line) <= cells for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-
-
-def test_elide_middle_keeps_both_ends():
-    assert (
-        f.elide_middle("/home/dev/projects/shop/src/checkout/total.py", 24, "⋯") == "/home/d⋯heckout/total.py"
-    )
-
-
-def test_wide_characters_are_not_cut_in_half():
-    assert f.elide("データベース", 6, "⋯") == "デー⋯"
-    assert f.pad("データベース", 6, "⋯") == "デー⋯ "
 
 
 def test_long_paths_are_broken_behind_slashes():

@@ -1,25 +1,20 @@
 """Glyphs, states and colours."""
 
-import os
 import re
 import unicodedata
 from importlib.resources import files
 from typing import get_args
 
 import pytest
-from msgspec.structs import replace
 from rich.cells import cell_len
-from rich.console import Console
 from textual.color import Color
 
-from agentdash.model.terminal_colours import MANY, NONE, SIXTEEN, TRUE_COLOUR, terminal_colours
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import ASCII, TERMINAL_THEME, THEMES, UNICODE, sign
+from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE, ascii_signs
 
 from . import sample_fleet
-from .sample_fleet import BY_NAME, SNAPSHOT
+from .sample_fleet import SNAPSHOT
 
 
 def all_glyphs(glyphs):
@@ -41,20 +36,6 @@ def test_glyphs_are_one_cell_wide_except_the_documented_ones():
     wide = {c for glyph in all_glyphs(UNICODE) for c in glyph if unicodedata.east_asian_width(c) in "AWF"}
     assert wide == {"≠", "├", "└", "│", "─"}
     assert all(cell_len(c) == 1 for glyph in all_glyphs(UNICODE) for c in glyph)
-
-
-def test_ascii_glyphs_are_ascii():
-    assert all(glyph.isascii() for glyph in all_glyphs(ASCII))
-
-
-def test_exited_sign_shows_status_or_signal():
-    gone = BY_NAME["old-run"]
-    killed = replace(gone, pane=replace(gone.pane, dead_status=None, dead_signal=9))
-    assert [sign(w, UNICODE).text for w in (gone, killed, replace(gone, pane=None))] == [
-        "✕ exited 137",
-        "✕ exited sig 9",
-        "✕ exited",
-    ]
 
 
 def test_stylesheet_has_theme_colours_only():
@@ -137,7 +118,6 @@ def test_16_colours_have_the_terminal_theme(monkeypatch, term, colorterm, theme)
     if colorterm:
         monkeypatch.setenv("COLORTERM", colorterm)
     assert AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen()).theme == theme
-    assert (terminal_colours(os.environ) == SIXTEEN) is (theme == "terminal")
     chosen = AgentDash(
         sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="light")
     )
@@ -153,14 +133,3 @@ def test_signs_of_quoted_screens_are_ascii_letters_stay():
         shown = ascii_signs(text)
         assert shown.isascii()
         assert cell_len(shown) == cell_len(text)
-
-
-@pytest.mark.parametrize(
-    "term", ["linux", "screen", "xterm-16color", "xterm-256color", "xterm-kitty", "dumb"]
-)
-@pytest.mark.parametrize("colorterm", ["", "truecolor", "24bit"])
-def test_colours_are_those_that_rich_uses(term, colorterm):
-    environment = {"TERM": term, "COLORTERM": colorterm}
-    console = Console(_environ=environment, force_terminal=True)
-    names = {None: NONE, "standard": SIXTEEN, "256": MANY, "truecolor": TRUE_COLOUR}
-    assert terminal_colours(environment) == names[console.color_system]

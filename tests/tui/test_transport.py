@@ -17,11 +17,11 @@ from agentdash.replay.family import find_family
 from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
-from agentdash.tui.keys import BY_ID, KEYS
+from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.transport.app import HINTS, ReplayApp
-from agentdash.tui.transport.bar import Position, timeline
+from agentdash.tui.transport.app import ReplayApp
+from agentdash.tui.transport.bar import timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import LOOK, rows, screen_text
@@ -91,40 +91,6 @@ async def stage():
         yield Stage(app, pilot)
 
 
-def test_keys_of_time():
-    assert {key.id for key in KEYS if key.on == "player"} == {
-        *HINTS,
-        "previous-event",
-        "previous-turn",
-        "next-match",
-    }
-
-
-async def test_pause(stage):
-    assert "paused" in stage.bar
-    await stage.press("space")
-    assert stage.player.playing
-    assert "playing" in stage.bar
-    await stage.press("space")
-    assert not stage.player.playing
-
-
-@pytest.mark.parametrize(
-    ("forth", "back", "wanted"),
-    [("next-event", "previous-event", Mark.VISIBLE), ("next-turn", "previous-turn", Mark.TURN)],
-)
-async def test_steps_forth_and_back(stage, forth, back, wanted):
-    marks, start = stage.player.index.marks, stage.player.position
-    for place in [n for n in range(start + 1, len(marks) + 1) if marks[n - 1] & wanted]:
-        await stage.press(BY_ID[forth].keys)
-        assert (stage.player.position, stage.player.playing) == (place, False)
-    for place in [n for n in range(len(marks), 0, -1) if marks[n - 1] & wanted and n < stage.player.position]:
-        await stage.press(BY_ID[back].keys)
-        assert stage.player.position == place
-    await stage.press(BY_ID[back].keys)
-    assert stage.message.startswith("No earlier")
-
-
 @pytest.mark.parametrize(
     ("key", "wanted"), [("next-failure", Mark.FAILURE | Mark.DENIAL), ("next-mark", MARKED)]
 )
@@ -163,18 +129,6 @@ async def test_a_time_or_a_share_is_gone_to(stage, key):
     assert stage.player.share == 1
 
 
-async def test_click_on_the_track_seeks(stage):
-    track = stage.app.bar.position.track
-    places = []
-    for x in (0, track.width // 2, track.width - 1):
-        await stage.pilot.click(Position, offset=(track.x + x, 0))
-        await stage.pilot.pause()
-        places.append(stage.player.share)
-    assert places == sorted(places)
-    assert (places[0], places[2]) == (0, 1)
-    assert places[1] == pytest.approx(0.5, abs=0.1)
-
-
 async def test_the_clock_stays_at_the_end(stage):
     stage.player.seek(1)
     stage.player._clock.set(now=stage.player.end + 30)
@@ -184,14 +138,6 @@ async def test_the_clock_stays_at_the_end(stage):
     times = re.findall(r"\d\d:\d\d:\d\d", stage.bar)
     assert len(times) == 2
     assert times[0] == times[1]
-
-
-async def test_export(stage):
-    await stage.press("X")
-    assert stage.app.focused.value == f"session-{stage.player.thread[:8]}.html"
-    await stage.press("enter")
-    await done(stage, "export")
-    assert stage.message == f"Written to session-{stage.player.thread[:8]}.html"
 
 
 async def test_a_lone_session_has_the_whole_screen():
@@ -239,32 +185,16 @@ async def test_find_in_this_session(stage):
     assert not stage.player.playing
 
 
-async def test_found_text_is_on_the_screen(stage):
-    """The worker that wrote it is selected, at the step that has it."""
-    message = await found_text(stage, "S", *'"children reported"', "enter")
-    assert "message: Both children reported." in message
-    assert stage.app.selected_id in stage.app._by_id
-    thread = stage.player.read().fleet.threads[stage.app.selected_id]
-    assert "children reported" in (thread.last_message or "")
-
-
-async def test_nothing_found(stage):
-    before = stage.player.position
-    assert await found_text(stage, "n") == "Nothing to repeat yet: / finds texts in this session."
-    assert "No text of this session has zzzz" in await found_text(stage, "/", *"zzzz", "enter")
-    assert stage.player.position == before
-
-
 async def test_worker_whose_pane_has_gone_stays(tmp_path):
     """In a recording of panes: it is shown dead, not left out."""
     part = await recording(tmp_path / "journal", [*PANES_ALONE, *KILLED, LAST])
     found = playable(str(part), Config(), tmp_path / "journal", NOW + 1e6)
     clock = VirtualClock(0)
-    player = Player(found.family, clock, open_extra=found.recorded)
+    player = Player(found.family, clock, extra=found.recorded)
     player.index.read()
     player.seek(1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
-    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str)
+    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str, options=Options())
     async with app.run_test(size=(120, 20)) as pilot:
         await pilot.pause()
         await pilot.pause()

@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "guide",
         "prices",
         "thresholds",
+        "version",
     },
     "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs", "thresholds"},
     "demo": {"model", "agents", "sandbox", "engine", "replay", "demo"},
@@ -60,6 +61,7 @@ MAY_IMPORT = {
     "procfs": {"procfs"},
     "programs": {"programs"},
     "thresholds": {"config", "model", "prices", "thresholds"},
+    "version": {"version"},
 }
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}
@@ -109,6 +111,7 @@ OPENERS = {
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
     "store/status_file.py": "its lock, beside the file",
     "store/journal.py": "written",
+    "version.py": "the checkout that this program is in",
 }
 """Modules that open files without `agentdash.files`, and which ones: files that others may replace by a FIFO,
 a device or 3 GB are opened only through that."""

@@ -95,19 +95,6 @@ def test_a_log_that_is_read_again(
 
 
 @pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
-def test_two_processes_of_a_command(
-    first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]
-) -> None:
-    lines, seen = log(first, second), command(kernel, flags)
-    more = command(kernel, flags, pid=52, started=STARTED + 0.1)
-    truth = judged([*lines, *seen, *more, *passed(102.2)])
-    for read in range(len(lines)):
-        for later in range(read, len(lines) + 1):
-            between = [*lines[:read], *seen, *lines[read:later], *more, *lines[later:]]
-            assert judged([*between, *passed(102.2)]) == truth
-
-
-@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
 def test_a_command_of_a_script(first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]) -> None:
     """Its own id is in no log while it runs: it belongs to the call of the script."""
     *lines, call = log(first, second)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -70,9 +69,6 @@ KINDS: Final[dict[str, Make]] = {
     "ends of unknown calls": lambda n: [ended(n, f"printed {n}\n" * 200)],
     "background commands": lambda n: [call(n), ended(n, "", outcome="running", session=str(n)), ended(n, "")],
     "calls that drive tmux": lambda n: [call(n, f"tmux send-keys {n}"), ended(n, "")],
-    "calls that are left out": lambda n: [
-        e.CallsLeftOut(at=n, thread=THREAD, line=n, count=n, started_line=n)
-    ],
     "denials": lambda n: [
         call(n, f"touch /elsewhere/{n}"),
         ended(n, f"touch: cannot touch '/elsewhere/{n}': Read-only file system", exit_code=1),
@@ -194,34 +190,6 @@ def test_a_reader_keeps_no_more_of_many_turns_than_of_few() -> None:
         reader.read([line.encode() for line in turn])
         kept[number + 1 - 1_000] = kept_bytes(reader) if number + 1 - 1_000 in (FEW, MANY) else 0
     assert kept[MANY] <= kept[FEW] * TOLERANCE
-
-
-def test_a_reader_keeps_no_more_of_many_calls_without_an_end() -> None:
-    reader = RolloutReader(THREAD)
-    kept: dict[int, int] = {}
-    for number in range(1_000, 1_000 + MANY):
-        arguments = json.dumps({"cmd": f"sleep {number}"})
-        stamp = "2026-11-20T10:00:00.000Z"
-        started_call = {
-            "type": "function_call",
-            "name": "exec_command",
-            "arguments": arguments,
-            "call_id": f"call {number}",
-        }
-        running = {
-            "type": "function_call_output",
-            "call_id": f"call {number}",
-            "output": f"Process running with session ID {number}\nOutput:\n{number}\n",
-        }
-        payloads = [started_call, *([running] if number % 2 else [])]
-        reader.read(
-            [
-                json.dumps({"timestamp": stamp, "type": "response_item", "payload": payload}).encode()
-                for payload in payloads
-            ]
-        )
-        kept[number + 1 - 1_000] = kept_bytes(reader) if number + 1 - 1_000 in (FEW, MANY) else 0
-    assert kept[MANY] <= kept[FEW] * 1.2  # tables have grown to their size
 
 
 def test_workers_that_are_gone_are_forgotten() -> None:

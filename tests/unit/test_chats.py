@@ -177,31 +177,6 @@ def test_chat_is_read_as_it_grows_as_it_is_read_at_once(tmp_path: Path, agent: s
     assert (seen.chat.total, seen.chat.tool) == (None, None)
 
 
-@pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
-def test_chat_that_was_cut_and_has_grown_again_is_read_anew(tmp_path: Path, agent: str) -> None:
-    path = prepare(agent, tmp_path)
-    whole = path.read_bytes()
-    expected = chat_of(agent, tmp_path)
-    path.write_bytes(b'{"type":"other"}\n' * 20)
-    reader = reader_of(agent)
-    reader.read(running(agent, tmp_path), STARTED + 100)
-    path.write_bytes(whole)  # the same inode, longer than what was read
-    seen = reader.read(running(agent, tmp_path), STARTED + 200)
-    assert seen is not None
-    assert seen.chat == expected
-
-
-@pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
-def test_broken_records_are_skipped(tmp_path: Path, agent: str) -> None:
-    path = prepare(agent, tmp_path)
-    expected = chat_of(agent, tmp_path)
-    broken = (
-        b'{"type":"user"\n[]\n\xff\xfe\n{"type":"user","content":3,"message":[]}\n' + b"[" * 5_000 + b"\n"
-    )
-    path.write_bytes(broken + path.read_bytes() + broken)
-    assert chat_of(agent, tmp_path) == expected
-
-
 @pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode", "kilo"])
 def test_session_of_another_time_or_directory_is_none_of_a_process(tmp_path: Path, agent: str) -> None:
     path = prepare(agent, tmp_path)
@@ -385,20 +360,6 @@ def test_strange_messages_cost_themselves(tmp_path: Path, message: str) -> None:
     assert chat_of("opencode", tmp_path).name == "Fake title"
 
 
-@pytest.mark.parametrize(
-    ("title", "name"),
-    [
-        ("New session - 2026-11-22T10:00:00.000Z", "[[hello]] go hello"),
-        ("New session - old design", "New session - old design"),
-    ],
-)
-def test_session_without_a_title_yet_has_the_name_of_its_prompt(
-    tmp_path: Path, title: str, name: str
-) -> None:
-    changed(prepare("opencode", tmp_path), f"UPDATE session SET title = '{title}'")
-    assert chat_of("opencode", tmp_path).name == name
-
-
 SAYS: dict[str, Callable[[str], dict[str, object]]] = {
     "gemini": lambda text: {"type": "gemini", "content": text},
     "qwen": lambda text: {"type": "assistant", "message": {"parts": [{"text": text}]}},
@@ -499,19 +460,6 @@ def test_session_of_qwen_is_that_of_the_process_which_its_file_names(tmp_path: P
     assert session_by_qwen(numbered) == (first.stem, f"{first.stem}.runtime.json has its pid")
 
 
-@pytest.mark.parametrize("status", ['{"pid": 99}', "[]", '{"pid": "x"}', "{"])
-def test_session_of_qwen_whose_file_names_no_process_is_the_only_one(tmp_path: Path, status: str) -> None:
-    """Of one that has ended (`qwen --continue -p` goes on with its chat), or malformed."""
-    path = prepare("qwen", tmp_path)
-    named = path.with_suffix(".runtime.json")
-    named.write_text(status)
-    if "99" in status:
-        os.utime(named, (STARTED - 50, STARTED - 50))
-    by = f"{path.name}, the only chat of its directory that was written since it began"
-    assert session_by_qwen(running("qwen", tmp_path)) == (path.stem, by)
-    assert session_by_qwen(running("qwen", tmp_path), is_alone=False) is None
-
-
 # ---------------------------------------------------------------- what it is for
 
 
@@ -550,9 +498,3 @@ def shown(chat: Chat, state: str | None = None) -> Worker:
 )
 def test_log_decides_what_the_screen_leaves_open(chat: Chat, screen: str | None, expected: State) -> None:
     assert shown(chat, screen).state is expected
-
-
-def test_worker_has_name_tokens_tool_and_the_evidence_for_its_session() -> None:
-    found = shown(Chat(by="the only one", name="fix it", model="m", total=7, tool="bash: make"), "running")
-    assert (found.name, found.tokens.total, found.model, found.line) == ("fix it", 7, "m", "bash: make")
-    assert [(link.to, link.by) for link in found.links][1:] == [("session s1", "the only one")]

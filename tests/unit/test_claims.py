@@ -164,14 +164,6 @@ def test_a_flood_of_marks_does_not_push_out_an_escape() -> None:
     assert {"network-open", "missing-network-flag"} & {finding.kind for finding in found.sandbox.findings}
 
 
-def test_nested_workers_are_below_the_codex_that_they_name() -> None:
-    opencode = process(77, 60, started=104.0, agent="opencode", env={"CODEX_THREAD_ID": T})
-    assert link_fleet(fleet(begun(), codex(), codex(60), opencode, held(110))).nested == {}
-    assert list(link_fleet(fleet(begun(), codex(), codex(60), opencode, held(110, 60))).nested.values()) == [
-        T
-    ]
-
-
 def test_another_pane_that_prints_the_id_of_a_live_session() -> None:
     """Its process is seen, and is not below this pane; only one in a container may be out of sight."""
     other = e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", 10, "sh", screen=(f"session id: {T}",)))

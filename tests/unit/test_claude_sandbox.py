@@ -14,6 +14,7 @@ from agentdash.agents.claude.home import thread_id
 from agentdash.agents.claude.settings import (
     ClaudeRequests,
     parse_arguments,
+    parse_role,
     read_request,
 )
 from agentdash.agents.claude.transcript.reader import TranscriptReader
@@ -98,6 +99,16 @@ def test_cases_of_older_versions(tmp_path: Path, version: str, case: str, kinds:
     (worker,) = workers_of(tmp_path, version, case)
     assert kinds_of(worker) == kinds
     assert worker.sandbox.verdict == ("mismatch" if kinds else "unverified")
+
+
+@pytest.mark.parametrize(("version", "escalates"), [("2.1.197", True), ("2.1.240", True), ("2.1.330", False)])
+def test_mode_of_a_sub_agent(tmp_path: Path, version: str, escalates: bool) -> None:
+    """2.1.330 refuses the calls of the sub-agent; before it runs them without a question."""
+    session, child = workers_of(tmp_path, version, "child-mode")
+    assert kinds_of(session) == set()
+    assert (FindingKind.CHILD_MODE_ESCALATED in kinds_of(child)) is escalates
+    wrote = json.loads((DATA / version / "child-mode" / "truth.json").read_text())["wrote"]
+    assert wrote is escalates
 
 
 def test_finding_names_file_line_and_both_values(tmp_path: Path) -> None:
@@ -191,19 +202,6 @@ def test_parts_of_a_request(tmp_path: Path) -> None:
     assert "s3cret" not in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("argv", "mode"),
-    [
-        (["--permission-mode", "plan"], "plan"),
-        (["--permission-mode=acceptEdits", "-p", "x"], "acceptEdits"),
-        (["--dangerously-skip-permissions"], "bypassPermissions"),
-        (["-p", "--", "--permission-mode", "plan"], None),
-    ],
-)
-def test_mode_in_the_arguments(argv: list[str], mode: str | None) -> None:
-    assert parse_arguments(["claude", *argv]).mode == mode
-
-
 def test_other_platforms_switch_it_on_elsewhere(tmp_path: Path) -> None:
     write(tmp_path / "u/.claude/settings.json", {"sandbox": {"enabled": True, "enabledPlatforms": ["wsl"]}})
     assert asked(tmp_path).policy.is_full_access
@@ -225,6 +223,11 @@ def test_environment_places_the_configuration(tmp_path: Path) -> None:
     assert found is not None
     assert found.policy.filesystem is Filesystem.WORKSPACE
     assert (found.since, found.is_fixed) == (NOW, True)
+
+
+def test_role() -> None:
+    assert parse_role('---\nname: "free"\r\npermissionMode: plan\n---\nx') == ("free", "plan", 3)
+    assert parse_role("no front matter") == (None, None, 0)
 
 
 # ---------------------------------------------------------------- launchers of the sandbox runtime

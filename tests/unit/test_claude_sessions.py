@@ -149,6 +149,6 @@ def test_check_audits_what_sessions_lists(tmp_path: Path) -> None:
     home = claude_home(tmp_path / "claude", VERSIONS[-1])
     codex = CodexHome(tmp_path / "no-codex")
     listed = read_sessions(codex.root, None, home.root).sessions
-    found = find_logs(codex, home, ())
-    assert {str(path) for path in found.paths} == {each.file for each in listed}
-    assert found.unreadable == []
+    paths, unreadable = find_logs(codex, home, ())
+    assert {str(path) for path in paths} == {each.file for each in listed}
+    assert unreadable == []

@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 
 from agentdash.agents.claude.home import is_subagent, thread_id
 from agentdash.agents.claude.transcript.reader import TranscriptReader
-from agentdash.engine.judge.states.thread_facts import ThreadFacts
-from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network
-from agentdash.model.states import State
 from agentdash.model.thread import Thread
 
 DATA = Path(__file__).parents[1] / "data" / "claude"
@@ -53,27 +50,6 @@ def test_every_record_is_known(path: Path) -> None:
     assert skipped == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "/".join(case.parts[-2:]))
-def test_thread_of_every_case(case: Path) -> None:
-    threads = threads_of(case)
-    session = next(iter(threads.values()))
-    assert (session.agent, session.version, session.cwd) == ("claude", case.parent.name, "/home/me/ws")
-    assert session.last_prompt == "[[go]] go"
-    assert session.turn is not None
-    assert session.turn.ended_at is not None
-    assert session.turns >= 1
-    assert session.open_calls == ()
-    failed = case.name == "provider-fails"
-    expected = State.FAILED_PROVIDER if failed else State.COMPLETED
-    if case.name in ("on", "network-denied") and case.parent.name == "2.1.330":
-        expected = State.BLOCKED_SANDBOX  # its last command was denied, by a sandbox that is known
-    assert judge_thread(ThreadFacts(session)).state == expected
-    if not failed:
-        assert session.model
-        assert session.tokens.total
-        assert session.calls
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sub_agent_has_its_session_as_parent(version: str) -> None:
     threads = threads_of(DATA / version / "child-mode")
@@ -86,25 +62,6 @@ def test_sub_agent_has_its_session_as_parent(version: str) -> None:
     assert [call.kind for call in session.calls] == ["spawn"]
 
 
-@pytest.mark.parametrize(
-    ("case", "sandboxed"),
-    [
-        ("off", [False]),
-        ("on", [True]),
-        ("on-without-bwrap", [False]),
-        ("on-cannot-start", [None, False]),
-        ("off-for-command", [False]),
-        ("excluded-command", [False]),
-        ("network-denied", [True]),
-    ],
-)
-def test_where_commands_ran_by_2_1_330(case: str, sandboxed: list[bool | None]) -> None:
-    session = session_of("2.1.330", case)
-    assert [call.sandboxed for call in session.calls] == sandboxed
-    wrote = json.loads((DATA / "2.1.330" / case / "truth.json").read_text())["wrote"]
-    assert wrote is (False in sandboxed)
-
-
 @pytest.mark.parametrize("version", VERSIONS[:2])
 def test_older_versions_state_no_sandbox(version: str) -> None:
     session = session_of(version, "on")
@@ -112,18 +69,6 @@ def test_older_versions_state_no_sandbox(version: str) -> None:
     assert session.policy is not None
     assert (session.policy.filesystem, session.policy.network) == (Filesystem.UNKNOWN, Network.UNKNOWN)
     assert (session.policy.approval, session.policy.brief()) == ("default", "not recorded")
-
-
-def test_sandbox_that_the_model_is_told_of() -> None:
-    on, off = session_of("2.1.330", "on"), session_of("2.1.330", "off")
-    assert on.policy is not None
-    assert (on.policy.filesystem, on.policy.network) == (Filesystem.WORKSPACE, Network.MEDIATED)
-    assert on.policy.may_write("/home/me/ws/x")
-    assert on.policy.may_write("/home/me/ws/.claude/settings.json") is False
-    assert on.policy.may_write("/home/me/x") is False
-    assert on.policy.may_write("/tmp/x") is False
-    assert off.policy is not None
-    assert off.policy.is_full_access
 
 
 @pytest.mark.parametrize("version", VERSIONS)

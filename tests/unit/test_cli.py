@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from agentdash import __version__
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
-from tests.unit.captures import captures
+from agentdash.version import described_version
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -162,6 +161,7 @@ def test_status_document(home: Path) -> None:
         "git": None,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
+        "limited_until": None,
         "history": [
             {
                 "state": "running",
@@ -236,37 +236,21 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
     [
         (["frobnicate"], "No such command 'frobnicate' (see agentdash --help)"),
         (["stauts"], "No such command 'stauts'. Did you mean 'status'?"),
-        (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
         (["config"], "Missing command (see agentdash config --help)"),
         (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
-        (["schema"], "Missing argument 'NAME'. Choose from: change, "),
         (
             ["wait", "%1", "--timeout", "abc"],
             "'abc' is not a time: give seconds, or 90s, 5m, 8h (see agentdash wait --help)",
         ),
         (["status", "--codex-home", "/nonexistent"], "Directory '/nonexistent' does not exist"),
-        (["check", "--codex-home", "/etc/passwd"], "'/etc/passwd' is not a directory"),
         (["status", "--codex-home="], "Invalid value for '--codex-home': the path is empty"),
-        (["status", "-L", ""], "Invalid value for '-L': the name is empty"),
         (["wait", " "], "Invalid value for 'TARGET': the name is empty"),
-        (["status", "-S", "~no-such-user/x"], "Invalid value for '-S': no home directory ~no-such-user"),
         (["--record=~no-such-user"], "--record: no home directory ~no-such-user"),
-        (["status", "a", "b"], "Got unexpected extra argument (b) (see agentdash status --help)"),
-        (["status", "--frob"], "No such option '--frob'"),
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
-        (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from change, "),
-        (["status", "nobody"], "no worker matches 'nobody'"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
-        (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
-        (
-            ["explain", "--screen", "/dev/null", "--agent", "nobody"],
-            "invalid worker CLI 'nobody': choose from aider, amp",
-        ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
-        (["check"], "/nonexistent does not exist"),
         (["split"], "not inside tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
@@ -312,21 +296,6 @@ def test_check(home: Path) -> None:
     ]
 
 
-def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
-    capture = captures("opencode-1.18.33")["approve-command"]
-    (tmp_path / "screen.txt").write_text(capture.text)
-    plain = agentdash("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "opencode")
-    assert "waiting-approval" in plain.stdout
-    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines, "width": 100, "height": 30}
-    for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
-        document = {"workers": [{"pane": {**pane, "cursor": cursor}}]}
-        (tmp_path / "pane.json").write_text(json.dumps(document))
-        assert rule in agentdash("explain", "--screen", str(tmp_path / "pane.json")).stdout
-    (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
-    wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
-    assert (wrong.returncode, wrong.stderr.count("\n"), "it has no pane" in wrong.stderr) == (2, 1, True)
-
-
 def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
@@ -368,7 +337,7 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("options", ["", "--json", "--format=sarif"])
+@pytest.mark.parametrize("options", ["", "--json", "--denials", "--format=sarif"])
 def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
     script = f'"$1" -m agentdash check --no-cache {options} "$2" | true; echo ${{PIPESTATUS[0]}}'
     denied = Path(__file__).parents[1] / "data/recordings/0.114.0/kanban-board"
@@ -378,7 +347,7 @@ def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-@pytest.mark.parametrize("command", ["--version", "line", "check", "status --no-tmux"])
+@pytest.mark.parametrize("command", ["--version", "check"])
 @pytest.mark.parametrize("streams", [">/dev/full", ">/dev/full 2>&1"])
 def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> None:
     script = f'"$1" -m agentdash {command} {streams}'
@@ -391,7 +360,7 @@ def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> Non
 
 
 def test_version_help_and_schema() -> None:
-    assert agentdash("--version").stdout == f"agentdash {__version__}\n"
+    assert agentdash("--version").stdout == f"agentdash {described_version()}\n"
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
@@ -520,11 +489,11 @@ def test_app_that_fails_raises_its_exception_and_prints_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "raised boom\n", "")
 
 
-@pytest.mark.parametrize("arguments", ["", "exec", "exec --json -s read-only", "-s workspace-write"])
+@pytest.mark.parametrize("arguments", ["exec --json -s read-only", "-s workspace-write"])
 def test_preflight_leaves_what_follows_to_codex(arguments: str, home: Path) -> None:
     done = agentdash("preflight", "--codex-home", str(home), "--json", *arguments.split())
     document = json.loads(done.stdout)
     assert document["schema"] == "agentdash.preflight/1"
-    asked = arguments.rsplit(maxsplit=1)[-1] if "-s" in arguments else "read-only"
+    asked = arguments.rsplit(maxsplit=1)[-1]
     (part,) = (each for each in document["parts"] if each["part"] == "filesystem")
     assert part["value"].partition("-")[0] == asked.partition("-")[0]

@@ -28,23 +28,6 @@ from agentdash.report.predictions import predict_policy
 # ---------------------------------------------------------------- arguments
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ("codex", "-s", "read-only"),
-        ("/usr/bin/codex", "-sread-only"),
-        ("node", "/usr/lib/node_modules/@openai/codex/bin/codex.js", "--sandbox", "read-only"),
-        ("node", "/home/me/bin/codex", "--sandbox=read-only"),
-        ("/opt/codex-x86_64-unknown-linux-musl", "-i", "a.png", "-s=read-only", "fix it"),
-    ],
-)
-def test_options_of_a_process(argv: tuple[str, ...]) -> None:
-    arguments = parse_arguments(argv)
-    assert arguments is not None
-    option = arguments.last("sandbox")
-    assert (arguments.mode, arguments.resumes, option and option.value) == ("tui", False, "read-only")
-
-
 @pytest.mark.parametrize("argv", [("bash", "-c", "codex"), ("codexx",), (), ("node", "server.js", "codex")])
 def test_other_programs(argv: tuple[str, ...]) -> None:
     assert parse_arguments(argv) is None
@@ -70,15 +53,6 @@ def test_mode(words: str, mode: str, resumes: bool) -> None:
 def test_options_before_the_subcommand() -> None:
     arguments = parse_options(["-s", "read-only", "exec", "-s", "workspace-write"])
     assert [each.value for each in arguments.all("sandbox")] == ["read-only", "workspace-write"]
-
-
-def test_overrides() -> None:
-    overrides = list(parse_options(["-c", "a.b=true", "-c", 'c="x"', "-c", "d=plain", "-c", "e"]).overrides())
-    assert [(each.keys, each.value) for each in overrides] == [
-        (("a", "b"), True),
-        (("c",), "x"),
-        (("d",), "plain"),
-    ]
 
 
 @given(st.lists(st.text(max_size=12), max_size=8))
@@ -210,19 +184,6 @@ def test_linked_worktree_has_the_trust_of_its_repository(tmp_path: Path) -> None
     assert (found.trust, found.are_certain) == ("trusted", True)
 
 
-def test_project_of_which_the_trust_is_not_known_leaves_the_arguments(tmp_path: Path) -> None:
-    (tmp_path / ".codex").mkdir()
-    (tmp_path / ".codex/config.toml").write_text('sandbox_mode = "danger-full-access"\n', "utf-8")
-    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8")
-
-    def layers_of(*args: str) -> set[RequestLayer]:
-        found = read_request(parse_options(args), str(tmp_path), str(tmp_path), "0.169.0", Path("/"))
-        return {origin.layer for origin in found.origins}
-
-    assert layers_of("exec") == set()
-    assert layers_of("exec", "-s", "read-only") == {RequestLayer.ARGV}
-
-
 @pytest.mark.parametrize("key", ["allowed_approvals_reviewers = ['user']", "experimental_network = {}"])
 def test_managed_settings_that_are_not_understood_leave_the_arguments(key: str, tmp_path: Path) -> None:
     (tmp_path / "etc/codex").mkdir(parents=True)
@@ -230,6 +191,27 @@ def test_managed_settings_that_are_not_understood_leave_the_arguments(key: str, 
     found = read_request(parse_options(["-s", "read-only"]), "/h", "/w", "0.171.0", tmp_path)
     assert {origin.layer for origin in found.origins} == {RequestLayer.ARGV}
     assert found.given is None
+
+
+@pytest.mark.parametrize(
+    ("option", "network"),
+    [
+        ("-c features.network_proxy=true", Network.MEDIATED),
+        ("--enable network_proxy", Network.MEDIATED),
+        ("-c features.network_proxy.enabled=true", Network.MEDIATED),
+        ("--disable network_proxy", Network.ON),
+        ("-c features.network_proxy=false", Network.ON),
+    ],
+)
+def test_proxy_of_an_option(option: str, network: Network, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        'sandbox_mode = "workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n'
+        f"[features]\nnetwork_proxy = {'true' if network is Network.ON else 'false'}\n",
+        "utf-8",
+    )
+    found = read_request(parse_options(option.split()), str(tmp_path), "/w", "0.171.0", Path("/"))
+    assert found.given is not None
+    assert found.given.network is network
 
 
 # ---------------------------------------------------------------- processes

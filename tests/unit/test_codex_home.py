@@ -70,20 +70,6 @@ def test_rollouts_are_listed_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not any("2025" in path for path in listed)
 
 
-@pytest.mark.parametrize(
-    ("name", "thread"),
-    [
-        (f"rollout-2026-11-20T20-00-00-{V7}.jsonl", V7),
-        (f"rollout-2026-11-20T20-00-00-{V7}.jsonl.zst", V7),
-        (f"rollout-2026-11-20T20-00-00-{V7}.jsonl.tmp", None),
-        (f"rollout-{V7}.jsonl", None),
-        ("session_index.jsonl", None),
-    ],
-)
-def test_thread_id_of_a_file_name(name: str, thread: str | None) -> None:
-    assert thread_id(Path("/x") / name) == thread
-
-
 def test_begin_of_a_thread_from_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
@@ -122,14 +108,6 @@ def test_lines_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(open_lines(path)) == [b"a", b"", b"b" * 30, b"last"]
 
 
-def test_oversized_line_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codex_home, "READ_BLOCK_BYTES", 8)
-    monkeypatch.setattr(codex_home, "MAX_LINE_BYTES", 20)
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b"x" * 1000 + b"\nnext\n")
-    assert list(open_lines(path)) == [b"x" * 21, b"next"]
-
-
 def test_unreadable_file_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(open_lines(tmp_path / "gone.jsonl"))
@@ -157,12 +135,6 @@ def test_last_name_of_a_thread(tmp_path: Path) -> None:
     }
     assert index.problem == f"{tmp_path}/session_index.jsonl: 1 line not understood"
     assert read_names(CodexHome(tmp_path / "nowhere")) == NameIndex()
-
-
-def test_index_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "session_index.jsonl").mkdir()
-    problem = f"{tmp_path}/session_index.jsonl cannot be read: Is a directory"
-    assert read_names(CodexHome(tmp_path)) == NameIndex(problem=problem)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")

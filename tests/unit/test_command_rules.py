@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
 from agentdash.report.diagnose import check_rules
-from agentdash.store.digests import _rules_of, file_state
 from tests.unit.rollout_files import THREAD, event, line, response
 from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, held, process, worker
 
@@ -289,20 +287,3 @@ def test_doctor_says_what_is_not_understood(tmp_path: Path) -> None:
     assert found[0].detail == f"{tmp_path}/rules/a.rules: 2 statements not understood, line 3 first"
     assert found[1].detail.startswith(f"{tmp_path}/rules/b.rules: not understood: ")
     assert list(check_rules(CodexHome(tmp_path / "none"))) == []
-
-
-def test_a_change_of_rules_makes_digests_void(tmp_path: Path) -> None:
-    path = tmp_path / f"sessions/rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
-    write(path, "x")
-    before, other = file_state(path), tmp_path / "more/sessions/x"
-    write(tmp_path / "more/rules/a.rules", ONE)
-    write(other, "x")
-    assert before is not None
-    assert file_state(path) == before
-    assert file_state(other) is not None
-    write(tmp_path / "rules/a.rules", ONE)
-    os.utime(tmp_path / "rules/a.rules", (1, 1))
-    _rules_of.cache_clear()
-    after = file_state(path)
-    assert after is not None
-    assert after.identity != before.identity

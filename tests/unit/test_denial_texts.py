@@ -131,14 +131,6 @@ def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
     assert short(found) == [("filesystem", "write", f"{CWD}/secrets/x", "certain")]
 
 
-@pytest.mark.parametrize("home", [None, "/data/people/jo", "/home/dev"])
-@pytest.mark.parametrize("cwd", ["/srv/build", "/data/people/jo/x"])
-def test_a_file_in_the_home_directory_wherever_that_lies(cwd: str, home: str | None) -> None:
-    output = f"tee: /data/people/jo/.bashrc: {EROFS}"
-    found = find("echo x | tee -a ~/.bashrc; cat notes.md", output, exit_code=0, cwd=cwd, home=home)
-    assert [(d.target, d.certainty) for d in found] == [("/data/people/jo/.bashrc", "certain")]
-
-
 # ---------------------------------------------------------------- the exit code is no condition
 
 ENDINGS = (
@@ -178,23 +170,6 @@ ENDINGS = (
 def test_an_exit_code_of_0_hides_nothing(script: str, output: str, target: str, ending: str) -> None:
     """Findings B1 and 14357's probe: models pipe to `tail` all the time."""
     assert [d.target for d in find(ending.format(script), output, exit_code=0)] == [target]
-
-
-def test_every_denial_of_an_output_is_found_once() -> None:
-    script = "touch /etc/a /etc/b; mkdir /opt/c; touch /etc/a; curl https://example.com"
-    lines = [
-        f"touch: cannot touch '/etc/a': {EROFS}",
-        f"touch: cannot touch '/etc/b': {EROFS}",
-        f"mkdir: cannot create directory ‘/opt/c’: {EROFS}",
-        f"touch: cannot touch '/etc/a': {EROFS}",
-        "curl: (6) Could not resolve host: example.com",
-    ]
-    assert [(d.operation, d.target) for d in find(script, "\n".join(lines))] == [
-        ("create", "/etc/a"),
-        ("create", "/etc/b"),
-        ("mkdir", "/opt/c"),
-        ("resolve", "example.com"),
-    ]
 
 
 def test_their_number_and_their_quotes_are_bounded() -> None:
@@ -321,32 +296,10 @@ def test_a_message_that_is_in_doubt_needs_another_witness() -> None:
     ]
 
 
-def test_a_program_s_own_message_about_something_else_is_in_doubt() -> None:
-    script = "curl -s https://example.com/x; cat old.log"
-    assert find(script, "curl: (6) Could not resolve host: other.example", exit_code=0) == ()
-    assert [d.target for d in find(script, "curl: (6) Could not resolve host: example.com", exit_code=0)] == [
-        "example.com"
-    ]
-
-
-def test_a_message_with_a_relative_path_takes_none_from_the_line_above() -> None:
-    output = f"Cannot open /opt/x: {EROFS} at -e line 1.\nbash: line 3: y.log: {EROFS}"
-    script = "perl -e 'open(F, q(>), q(/opt/x)) or die'\ncd /srv && echo hi > y.log"
-    assert [d.target for d in find(script, output)] == ["/opt/x", "/srv/y.log"]
-
-
 def test_a_log_that_the_script_has_written_itself_is_no_quotation() -> None:
     script = "python app.py > run.log 2>&1; tail -5 run.log"
     assert [d.target for d in find(script, f"OSError: [Errno 30] {EROFS}: '/opt/x'", exit_code=0)] == [
         "/opt/x"
-    ]
-
-
-def test_a_script_that_cannot_be_parsed_proves_little() -> None:
-    output = f"touch: cannot touch '/etc/x': {EROFS}"
-    assert find("touch /etc/x; if then fi ((", output, exit_code=0) == ()
-    assert short(find("touch /etc/x; if then fi ((", output, exit_code=1)) == [
-        ("filesystem", "create", "/etc/x", "likely")
     ]
 
 
@@ -367,17 +320,6 @@ def test_a_read_only_error_without_a_path_counts_under_a_restricted_policy() -> 
         find("./tool", 'Error: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" }')
     ) == [("filesystem", "write", None, "likely")]
     assert find("./tool", "Error: Permission denied") == ()
-
-
-@pytest.mark.parametrize(
-    ("script", "target"), [("touch /etc/x", "/etc/x"), ("touch /tmp/x", None), ("make install", None)]
-)
-def test_what_0_50_leaves_of_a_refusal_is_about_what_the_command_names(
-    script: str, target: str | None
-) -> None:
-    """Real: 0.49 and 0.50 keep no more of it than this."""
-    found = find(script, "failed in sandbox: Permission denied", outcome="denied")
-    assert [d.target for d in found] == ([target] if target else [])
 
 
 # ---------------------------------------------------------------- the network
@@ -407,15 +349,6 @@ def test_a_network_that_is_on_or_mediated(case: dict[str, Any]) -> None:
 def test_a_sandbox_that_did_start(script: str, exit_code: int) -> None:
     assert find(script, "bwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()
     assert find(script, "first\nbwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()
-
-
-# ---------------------------------------------------------------- agents inside the sandbox
-
-
-def test_what_a_nested_agent_says_is_text() -> None:
-    output = f"I looked into it: the log has `touch: cannot touch '/etc/x': {EROFS}`, so ask for an approval."
-    assert find("claude -p 'why?'", output, exit_code=0) == ()
-    assert find("codex --version", f"OSError: [Errno 30] {EROFS}: '/opt/x'", exit_code=0) == ()
 
 
 # ---------------------------------------------------------------- recorded outputs
@@ -476,35 +409,3 @@ def test_what_the_rules_were_not_made_for() -> None:
         assert {denial.target for denial in denials} <= {None, *case["targets"]}, case["name"]
         found += bool(denials)
     assert found > 100
-
-
-# ---------------------------------------------------------------- real tools in the sandbox of Codex 0.169
-
-APT = """\
-E: seteuid 42 failed - seteuid (22: Invalid argument)
-W: Download is performed unsandboxed as root as file '/var/cache/apt/archives/partial/hello_2.10-3.deb' \
-couldn't be accessed by user '_apt'. - pkgAcquire::Run (13: Permission denied)
-E: setgroups 0 failed - setgroups (1: Operation not permitted)
-"""
-DPKG = f"dpkg: error: unable to access the dpkg database directory /var/lib/dpkg: {EROFS}"
-RUSTUP = f"error: could not create home directory: '/home/dev/.rustup': {EROFS} (os error 30)"
-
-
-@pytest.mark.parametrize(
-    ("script", "output", "denials"),
-    [
-        ("apt-get install -y hello 2>&1 | tail -4", APT, []),
-        ("dpkg -i hello.deb", DPKG, [("filesystem", "write", "/var/lib/dpkg", "certain")]),
-        ("cargo search serde", RUSTUP, [("filesystem", "mkdir", "/home/dev/.rustup", "certain")]),
-        ("cargo search serde", f"serde = 1.0\n\n\n{RUSTUP}\n", []),
-        (
-            "mysql -h 10.0.0.5 -e 'select 1'",
-            "ERROR 2004 (HY000): Can't create TCP/IP socket (1)",
-            [("network", "connect", "10.0.0.5", "certain")],
-        ),
-    ],
-)
-def test_tools_that_fail_in_their_own_way(
-    script: str, output: str, denials: list[tuple[str, str, str | None, str]]
-) -> None:
-    assert short(find(script, output, landlock=False)) == denials

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agentdash import __version__
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
 from agentdash.report import diagnose
 from agentdash.report.diagnose import check_agents, check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
+from agentdash.version import described_version
 from tests.unit.test_cli import RECORDINGS, agentdash
 
 
@@ -95,7 +95,7 @@ def test_hosts_of_the_configuration() -> None:
     }
     checks = check_hosts([carrier(name, settings) for name, settings in hosts.items()])
     reached, bare, gone = checks
-    assert reached == DoctorCheck("host build1", "ok", f"reached by sh; agentdash {__version__}")
+    assert reached == DoctorCheck("host build1", "ok", f"reached by sh; agentdash {described_version()}")
     assert (bare.level, bare.advice) == ("warn", "install agentdash there")
     assert "no-such-program" in bare.detail
     assert gone.detail == "/no/such/carrier: No such file or directory"

@@ -137,10 +137,8 @@ def test_html_is_inert_and_loads_nothing(tmp_path: Path) -> None:
     "text",
     [
         "<script>alert(1)</script>",
-        "<details open onclick=x>",
         "<details><summary><code><img src=x></code> ok</summary>",
         "<details><summary><code>x</code> ok</summary><img src=x>",
-        "a <b onclick=x>b</b> c",
         "![x](http://y)",
         "[x](javascript:alert(1))",
     ],

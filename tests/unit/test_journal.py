@@ -261,7 +261,7 @@ async def recorded_player(folder: Path, family: Family, events: Iterable[e.Event
     bench = Bench(folder / "journal")
     bench.clock.set(now=BORN)
     await bench.record(sorted(events, key=lambda event: event.at))
-    player = Player(family, VirtualClock(0), open_extra=journal_streams(bench.folder, family, NOW + 1e6))
+    player = Player(family, VirtualClock(0), extra=journal_streams(bench.folder, family, NOW + 1e6))
     player.index.read()
     return player
 
@@ -319,12 +319,12 @@ async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> Non
     bench = Bench(tmp_path / "journal")
     bench.clock.set(now=BORN)
     await bench.record([*LIVES, *others(60)])
-    stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6)())
+    stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6))
     report = build_report(THREAD, stream, ended=True)
     assert [each.id for each in report.workers] == [THREAD]
     assert report.workers[0].pane is not None
     assert report.ended == BORN + 8
-    stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6)())
+    stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6))
     alone = build_report(THREAD, stream, ended=True)
     assert str(OTHER) in {each.id for each in alone.workers}
     assert alone.ended == BORN + 60
@@ -378,8 +378,8 @@ async def test_recording_is_listed(tmp_path: Path) -> None:
     assert entry.problem is None
     assert entry.path == part
     assert entry.took == BORN + 65 - int(BORN)
-    assert Query.parse("is:recording", NOW).matches(entry)
-    assert not Query.parse("!is:recording", NOW).matches(entry)
+    assert Query.parse("recording", NOW).matches(entry)
+    assert not Query.parse("!recording", NOW).matches(entry)
 
 
 @pytest.mark.parametrize("ending", [(), KILLED], ids=["lives", "killed"])
@@ -388,7 +388,7 @@ async def test_recording_is_played_and_exported(tmp_path: Path, ending: list[e.E
     part = await recording(tmp_path / "journal", [*PANES_ALONE, *ending, LAST])
     for target in (str(part), part.name.rsplit("-", 1)[0]):
         playable_ = playable(target, Config(), tmp_path / "journal", NOW + 1e6)
-        player = Player(playable_.family, VirtualClock(0), open_extra=playable_.recorded)
+        player = Player(playable_.family, VirtualClock(0), extra=playable_.recorded)
         player.index.read()
         shown = []
         for at in (BORN + 5, BORN + 30):

@@ -252,16 +252,3 @@ def test_every_event_type_is_reduced(event_type: type[e.Event]) -> None:
     required = [field.name for field in info.fields if field.required and field.name != "at"]
     event = event_type(at=1.0, **{name: REQUIRED.get(name, "x") for name in required})
     reduce(Fleet(), [event])
-
-
-def test_unknown_event_is_refused() -> None:
-    with pytest.raises(TypeError, match="not an event"):
-        reduce(Fleet(), [e.Event(at=1.0)])
-
-
-def test_file_of_a_thread_is_not_restored() -> None:
-    """Rollouts are read again themselves."""
-    seen = e.FileSeen(at=1.0, thread="t", path="/t", size=1, modified=1.0)
-    fleet = reduce(Fleet(), [seen])
-    assert fleet.threads["t"].file == seen
-    assert reduce(Fleet(), [known_of(fleet, 1.0)]).threads == {}

@@ -93,6 +93,8 @@ def test_directory_that_looks_like_a_token_is_known_exactly(tmp_path: Path) -> N
         assert filter_environment([("HOME", path)]) == {"HOME": path}
         arguments = ("codex", "--cd", path, f"--add-dir={path}")
         assert clean_arguments(arguments) == arguments
+    unusual = "/gpfs/pypi-server-mirror-2"
+    assert filter_environment([("HOME", unusual)]) == {"HOME": "/gpfs/pypi-…"}
 
 
 def test_open_files_are_written_ones_and_deleted_ones(start: Start, tmp_path: Path) -> None:

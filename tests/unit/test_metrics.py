@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agentdash import __version__
 from agentdash.cli.metrics import metrics_text
-from agentdash.demo.play import demo_hub
 from agentdash.model.events import SourceSeen
 from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
@@ -79,30 +75,3 @@ def test_any_label_is_one_value(name: str, source: str) -> None:
     (waits,) = (dict(labels) for kind, labels in found if kind == "agentdash_worker_wait_seconds")
     assert waits["name"] == name[:120]
     assert value(found, "source_up", source=source) == 0
-
-
-async def test_numbers_agree_with_the_demo() -> None:
-    hub, clock = demo_hub(at=60)
-    clock.set(paused=True)
-    running = asyncio.create_task(hub.run())
-    try:
-        snapshot = await anext(hub.snapshots())
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-    found = parsed(metrics_text(snapshot, snapshot.at))
-    present = [each for each in snapshot.workers if each.group is not Group.PAST]
-    kinds = Counter(str(finding.kind) for each in present for finding in each.sandbox.findings)
-    assert kinds
-    shown = {
-        dict(labels)["kind"]: number
-        for (name, labels), number in found.items()
-        if name == "agentdash_findings" and number
-    }
-    assert shown == kinds
-    states = Counter(each.state for each in present)
-    assert states[State.RUNNING] == sum(
-        number
-        for (name, labels), number in found.items()
-        if name == "agentdash_workers" and ("state", "running") in labels
-    )

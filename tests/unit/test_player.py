@@ -48,7 +48,7 @@ def family_of(folder: Path):
 
 def index_of(family) -> StreamIndex:
     """Return an index with a checkpoint at every step, as far as these are kept."""
-    index = StreamIndex(lambda: family_stream(family), 1, 2.0, lambda _: False)
+    index = StreamIndex(family_stream(family), 1, 2.0, lambda _: False)
     index.checkpoint_steps = 1
     index.read()
     return index
@@ -209,7 +209,7 @@ async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
         Family("", ()),
         clock,
         gap=0.0,
-        open_extra=lambda: [FileStream(tmp_path / "diary.jsonl", EventLineReader())],
+        extra=[FileStream(tmp_path / "diary.jsonl", EventLineReader())],
     )
     player.index.read()
     async with RunningPlayer(player, clock) as running:

@@ -132,26 +132,6 @@ def test_policy_formats_of_other_versions(payload: dict[str, Any], brief: str, e
     assert (found.brief(), found.enforced_by) == (brief, enforced_by)
 
 
-def test_legacy_workspace_without_temporary_directories() -> None:
-    legacy = {
-        "type": "workspace-write",
-        "writable_roots": ["/data"],
-        "exclude_slash_tmp": True,
-        "exclude_tmpdir_env_var": True,
-    }
-    found = from_turn({"cwd": CWD, "sandbox_policy": legacy})
-    assert found is not None
-    assert found.writable_roots == (CWD, "/data")
-
-
-def test_project_roots_of_several_workspaces() -> None:
-    rules = (ENTRY, special("write", "project_roots"), special("read", "project_roots", ".git"))
-    found = managed(*rules, workspace_roots=[CWD, "/home/dev/library"])
-    assert found.writable_roots == (CWD, "/home/dev/library")
-    assert found.may_write("/home/dev/library/x")
-    assert not found.may_write("/home/dev/library/.git/x")
-
-
 @pytest.mark.parametrize("access", ["deny", "none"])
 def test_policy_with_hidden_paths_is_custom(access: str) -> None:
     hidden = {"path": {"type": "glob_pattern", "pattern": f"{CWD}/**/*.pem"}, "access": access}
@@ -185,30 +165,15 @@ def test_most_specific_rule_decides_and_strictest_of_equals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "approval", "may_ask"),
-    [
-        ("on-request", "on-request", ()),
-        (
-            {"granular": {"sandbox_approval": True, "rules": False, "mcp_elicitations": True}},
-            "granular",
-            ("sandbox_approval", "mcp_elicitations"),
-        ),
-        ({"later": {}}, None, ()),
-    ],
+    ("value", "approval"),
+    [("on-request", "on-request"), ({"granular": {"rules": False}}, "granular"), ({"later": {}}, None)],
 )
-def test_approval_policy(value: Any, approval: str | None, may_ask: tuple[str, ...]) -> None:
+def test_approval_policy(value: Any, approval: str | None) -> None:
+    profile = {"id": ":workspace"}
     found = managed(
-        ENTRY,
-        approval_policy=value,
-        approvals_reviewer="auto_review",
-        active_permission_profile={"id": ":workspace"},
+        ENTRY, approval_policy=value, approvals_reviewer="auto_review", active_permission_profile=profile
     )
-    assert (found.approval, found.may_ask, found.reviewer, found.profile) == (
-        approval,
-        may_ask,
-        "auto_review",
-        ":workspace",
-    )
+    assert (found.approval, found.reviewer, found.profile) == (approval, "auto_review", ":workspace")
 
 
 def test_list_of_domains_means_mediated_network() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from msgspec.structs import replace
 
-from agentdash.collect.processes import linux
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.link.process_tree import with_tmpdir
 from agentdash.engine.reduce.fleet import reduce
@@ -29,7 +26,6 @@ from tests.unit.story import (
     called,
     ended,
     held,
-    polled,
     process,
     worker,
 )
@@ -95,12 +91,6 @@ def test_a_root_that_the_cli_has_too_is_its_own() -> None:
     container = MountTable((root,))
     assert [inside.is_lost(path, container) for path in ("/", "/x/y")] == [False, True]
     assert [inside.is_lost(path, None) for path in ("/", "/x/y")] == [True, True]
-
-
-def test_own_mounts_are_not_private() -> None:
-    own = linux.mounts(os.getpid())
-    assert own
-    assert not any(each.private for each in own)
 
 
 # ---------------------------------------------------------------- the temporary directory of a CLI
@@ -169,13 +159,13 @@ def test_scratch_of_claude_code(
 
 
 def test_one_directory_that_the_policy_does_not_name_is_the_temporary_one() -> None:
-    applied = with_tmpdir(Applied("bwrap", given("/real/tmp")), TOLD, ("/tmp/link",))
+    applied = with_tmpdir(Applied("bwrap", given("/real/tmp")), TOLD, "/tmp/link")
     assert applied is not None
     assert applied.policy == TOLD
     home = Applied("bwrap", given("/home/dev"))
-    assert with_tmpdir(home, TOLD, ("/tmp/link",)) == home
+    assert with_tmpdir(home, TOLD, "/tmp/link") == home
     both = Applied("bwrap", given("/real/tmp", "/home/dev"))
-    assert with_tmpdir(both, TOLD, ("/tmp/link",)) == both
+    assert with_tmpdir(both, TOLD, "/tmp/link") == both
 
 
 # ---------------------------------------------------------------- homes
@@ -243,21 +233,6 @@ def test_other_directories_still_do(cwd: str, target: str, root: str) -> None:
 
 
 # ---------------------------------------------------------------- what no setting opens
-
-
-def test_git_directory_of_a_linked_worktree() -> None:
-    main = "/home/ann/main/.git"
-    policy = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(main, "write")))
-    failed = f"fatal: Unable to create '{main}/worktrees/wt/index.lock': Read-only file system"
-    found = worker(
-        begun(policy=policy), called(text="git add f"), ended(output=failed, exit_code=128), polled(110)
-    )
-    (entry,) = found.sandbox.denials
-    assert entry.remedy is not None
-    assert entry.remedy.text == (
-        "approve that command, or run it yourself outside the sandbox: Codex keeps the git directory of a"
-        " linked worktree read-only"
-    )
 
 
 @pytest.mark.parametrize(

@@ -97,38 +97,6 @@ def test_interrupt_of_check(tmp_path: Path) -> None:
         assert (running.returncode, out, err.strip()) == (130, b"", b"")
 
 
-_SLOW_TO_END = """
-import concurrent.futures, os, signal, sys, time
-from agentdash.cli import main
-from agentdash.report import audit
-
-class Interrupted(concurrent.futures.ProcessPoolExecutor):
-    def map(self, *args, **options):
-        reads = super().map(*args, **options)
-        os.kill(os.getpid(), signal.SIGINT)
-        return reads
-
-    def shutdown(self, **options):
-        time.sleep(100)
-
-concurrent.futures.ProcessPoolExecutor = Interrupted
-audit._kill_worker_processes = lambda: None
-os.cpu_count = lambda: 3
-audit._MIN_PARALLEL_BYTES = 0
-sys.argv = ["agentdash", "check", "--no-cache", *sys.argv[1:]]
-main()
-"""
-
-
-def test_interrupt_of_check_by_force_leaves_no_worker_process() -> None:
-    """A process that is left keeps the output open."""
-    code = [sys.executable, "-c", _SLOW_TO_END, *map(str, RECORDINGS[:3])]
-    ended = subprocess.run(
-        ["env", "--default-signal=INT", *code], capture_output=True, timeout=60, check=False
-    )
-    assert (ended.returncode, ended.stdout) == (130, b"")
-
-
 def _die_at_the_third(wanted):
     """Read a file in a worker process, or end that process as the kernel does when memory is short."""
     path, memory = wanted

@@ -20,7 +20,6 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit
 from agentdash.report.exports import build_report
-from agentdash.store.digests import DigestStore
 from tests.unit.rollout_files import RECORDINGS
 
 _SOURCE = next(RECORDINGS.glob("0.169.0/full-access/*.jsonl"))
@@ -90,7 +89,7 @@ def test_a_replay_recalls_at_its_time_what_was_seen() -> None:
     assert cursor.fleet.recalled[_THREAD] == memory
 
 
-def test_all_lists_agree_about_what_was_seen(home: CodexHome, tmp_path: Path) -> None:
+def test_all_lists_agree_about_what_was_seen(home: CodexHome) -> None:
     memory = remembered()
     (path,) = home.rollouts()
     family = Family(_THREAD, (path,), home)
@@ -98,9 +97,7 @@ def test_all_lists_agree_about_what_was_seen(home: CodexHome, tmp_path: Path) ->
     def readings(*memories: ThreadMemory) -> list[set[str]]:
         known = {each.thread: each for each in memories}
         (checked,) = audit([path], recall=lambda thread: known.get(thread) or ThreadMemory(thread)).threads
-        library = Library(
-            home, SystemClock(), digests=DigestStore(tmp_path / "state"), recall=lambda *_: known
-        )
+        library = Library(home, SystemClock(), recall=lambda *_: known)
         listed = {entry.key: entry for entry in library.fill(list(library.entries()), tuple)}
         (row,) = listed.values()
         cursor = Cursor(family_stream(family._replace(memories=memories)))

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS, SHOWN_OUTPUT_LINES
+from agentdash.model.limits import SHOWN_OUTPUT_LINES
 from agentdash.model.policy import Network
 from agentdash.model.process import ProcessKey
 from tests.unit.story import (
     CHILD,
-    FULL,
     PANE,
     WORKSPACE,
     T,
@@ -75,12 +74,6 @@ def test_unchanged_mappings_are_shared() -> None:
     assert changed == ["panes"]
 
 
-def test_thread_is_bounded() -> None:
-    many = [x for i in range(500) for x in (called(f"c{i}"), ended(f"c{i}"))]
-    thread = fleet(begun(), many).threads[T]
-    assert (len(thread.calls), len(thread.moments)) == (MAX_CALLS, MAX_MOMENTS)
-
-
 def test_older_calls_keep_the_lines_of_their_outputs_that_are_shown() -> None:
     outputs = {f"c{i}": "".join(f"{i} {line}\n" for line in range(10)) for i in range(60)}
     made = [x for call, text in outputs.items() for x in (called(call), ended(call, output=text))]
@@ -96,15 +89,6 @@ def test_reset_file_is_read_again() -> None:
     seen = e.FileSeen(thread=T, at=100, path="/x", size=9, modified=100)
     again = fleet(seen, begun(), called(), e.FileReset(thread=T, at=110), begun(at=111))
     assert again.threads[T] == fleet(seen, begun(at=111)).threads[T]
-
-
-def test_reasons_of_skipped_lines_are_bounded() -> None:
-    skipped = [
-        e.LineSkipped(thread=T, at=100, what="unknown", detail=str(number), count=2) for number in range(100)
-    ]
-    counted = fleet(begun(), skipped, skipped[0]).threads[T].skipped
-    assert (len(counted), sum(count for _, count in counted)) == (21, 202)
-    assert (counted[0], counted[-1]) == (("unknown 0", 4), ("for other reasons", 160))
 
 
 def test_end_of_turn_aborts_open_calls() -> None:
@@ -131,18 +115,6 @@ def with_policy(at: float) -> list[e.Event]:
     """Return a thread that states its policy, off the network, at a time."""
     started, turn, policy, prompt = begun()
     return [started, turn, prompt, replace(policy, at=at)]
-
-
-def test_policy_before_the_first_is_unknown() -> None:
-    thread = fleet(with_policy(at=200.0)).threads[T]
-    assert (thread.policy_index_at(199.9), thread.policy_at(199.9)) == (-1, None)
-    assert (thread.policy_index_at(200.0), thread.policy_at(200.0)) == (0, WORKSPACE)
-
-
-def test_policy_in_force_is_the_newest_before() -> None:
-    second = e.PolicySet(thread=T, at=300.0, line=9, policy=FULL, origin="turn_context")
-    thread = fleet(with_policy(at=200.0), second).threads[T]
-    assert [thread.policy_at(at) for at in (250.0, 300.0, 400.0)] == [WORKSPACE, FULL, FULL]
 
 
 def test_observation_before_the_first_policy_is_not_compared_with_it() -> None:

@@ -61,11 +61,6 @@ def settings_once(remedy: Remedy | None) -> dict[str, object]:
     return tomllib.loads("\n".join(words[2::2]))
 
 
-def settings_pasted(remedy: Remedy | None) -> dict[str, object]:
-    assert remedy is not None
-    return tomllib.loads('model = "x"\n[tui]\nx = 1\n' + remedy.text)
-
-
 # ---------------------------------------------------------------- places
 
 
@@ -137,15 +132,6 @@ def test_places_that_must_not_be_opened(path: str, facts: PathFacts, words: str)
     assert (remedy.once, words in remedy.text) == (None, True)
 
 
-def test_unknown_disk_is_a_condition() -> None:
-    unknown = file_remedy("/data/board/kanban.db")
-    known = file_remedy("/data/board/kanban.db", facts=PathFacts(kinds={"/data/board": D}))
-    assert unknown is not None
-    assert known is not None
-    assert "if that directory exists" in (unknown.where or "")
-    assert "if that directory exists" not in (known.where or "")
-
-
 @pytest.mark.parametrize("path", ["board/x", "~/board/x", "/data/bo…/x", "/data/\ufffd/x"])
 def test_inexact_path_has_no_remedy(path: str) -> None:
     assert file_remedy(path) is None
@@ -190,14 +176,6 @@ def test_missing_names_that_codex_protects() -> None:
     assert rules is not None
     assert (rules.where, rules.once) == (None, None)
     assert "credentials or rules" in rules.text
-
-
-def test_directory_that_is_writable_already_is_no_remedy() -> None:
-    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/locked", "read")))
-    facts = PathFacts(kinds={f"{CWD}/locked": GONE, CWD: D}, workspaces=(CWD,))
-    remedy = file_remedy(f"{CWD}/locked", "mkdir", policy=policy, facts=facts)
-    assert remedy is not None
-    assert remedy.once is None
 
 
 def test_denied_entry_of_a_profile() -> None:

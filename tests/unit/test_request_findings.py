@@ -7,20 +7,16 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import auto_approved
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.requests import newest_request, request_findings
-from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.findings.requests import request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner, awaits_request
-from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.states import State
 from agentdash.model.thread import Thread
-from agentdash.model.worker import Assessment
 
 READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
 WORKSPACE = Policy(
@@ -115,27 +111,12 @@ def test_wider_and_narrower() -> None:
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (asked(READ_ONLY), "the rules of this version, or some of its settings, are not."),
         (given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, MANAGED), f"Decided by {MANAGED}:3: -s x."),
-        (
-            given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, MANAGED),
-            "No setting that was read explains it",
-        ),
-        (given(TYPED, FULL, RequestLayer.USER, "/c"), "written since its start: /c."),
+        (given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, MANAGED), "No setting that was read"),
     ],
 )
 def test_what_decided_is_named(request_: Requested, words: str) -> None:
     assert words in only(thread((6.0, FULL)), request_).message
-
-
-def test_later_choice_on_the_screen_is_a_request() -> None:
-    found = thread((6.0, READ_ONLY), (9.0, FULL))
-    assert kinds(found, SCREEN) == []
-    newest = newest_request(found, (SCREEN,))
-    assert newest is not None
-    assert (newest.policy.filesystem, newest.since) == (Filesystem.UNRESTRICTED, 9.0)
-    assert {origin.layer for origin in newest.origins} == {RequestLayer.THREAD}
-    assert newest_request(thread((6.0, READ_ONLY)), (SCREEN,)) is SCREEN
 
 
 # ---------------------------------------------------------------- resumed threads, and roles
@@ -240,23 +221,3 @@ def test_the_request_of_a_process_that_has_ended_at_once_is_not_awaited() -> Non
     ended = replace(live_fleet(asked(READ_ONLY, since=5.0)), threads=young, links=FleetLinks())
     assert not awaits(ended)
     assert awaits(replace(ended, requests={}))
-
-
-def test_nothing_matches_before_the_request_is_read() -> None:
-    observation = SandboxObservation(
-        first=6.5,
-        last=6.5,
-        source=EvidenceSource.ENVIRONMENT,
-        quote="x",
-        policy=0,
-        network_flag="1",
-        seccomp=2,
-    )
-    found = replace(thread((6.0, READ_ONLY)), observations=(observation,))
-    assessment = Assessment(State.RUNNING, 6.0, "x")
-    before, after = (
-        judge_sandbox(found, assessment, platform="linux", awaits_request=awaited)
-        for awaited in (True, False)
-    )
-    assert (before.verdict, after.verdict) == ("unverified", "match")
-    assert any("is not read yet" in each for each in before.unread)

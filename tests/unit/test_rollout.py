@@ -172,40 +172,6 @@ def test_background_command_ends_with_its_item() -> None:
     ]
 
 
-def test_code_mode_script_and_its_commands() -> None:
-    (events,) = rollouts("0.169.0", "code-mode")
-    calls = {call.call: call for call in only(e.CallStarted, events)}
-    nested = [call.text for call in calls.values() if call.call.startswith("exec-")]
-    assert nested == [
-        "echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX",
-        "exit 4",
-        "sleep 2; echo slow",
-    ]
-    scripts = [call for call in calls.values() if call.tool == "exec"]
-    assert [(call.kind, call.text) for call in scripts[:4]] == [
-        ("command", "echo flag=$CODEX_SANDBOX_NETWORK_DISABLED; env | grep ^CODEX; exit 4"),
-        ("command", "echo out"),
-        ("command", "sleep 2; echo slow"),
-        ("patch", "add hello.txt"),
-    ]
-    assert scripts[1].escalation == e.Escalation("escalated", "please")
-    ends = [
-        (calls[end.call].tool, end.outcome, end.session)
-        for end in only(e.CallEnded, events)
-        if calls[end.call].tool != "exec_command"
-    ]
-    assert ends == [
-        ("exec", "ended", None),
-        ("exec", "refused-by-approval", None),
-        ("exec", "running", "cell 3"),
-        ("wait", "ended", "cell 3"),
-        ("exec", "ended", None),
-        ("exec", "failed", None),
-        ("exec", "failed", None),
-        ("exec", "ended", None),
-    ]
-
-
 @pytest.mark.parametrize("version", ["0.114.0", "0.169.0"])
 def test_copied_history_of_a_child_is_ignored(version: str) -> None:
     parent, child = rollouts(version, "full-history-child")
@@ -225,15 +191,3 @@ def test_copied_history_of_a_fork_is_ignored(version: str) -> None:
     assert prompts == (["second"] if version == "0.114.0" else ["after the fork [[kid]]"])
     assert Counter(call.text for call in only(e.CallStarted, fork))["echo kid; exit 1"] == 1
     assert only(e.PolicySet, fork)
-
-
-@pytest.mark.parametrize(
-    ("version", "which", "text", "code"),
-    [("0.114.0", 1, "echo user114", 0), ("0.169.0", 0, "echo from-user; exit 7", 7)],
-)
-def test_user_command_is_one_call(version: str, which: int, text: str, code: int) -> None:
-    events = rollouts(version, "user-shell-and-fork")[which]
-    (call,) = [call for call in only(e.CallStarted, events) if call.by_user]
-    assert call.text == text
-    (end,) = [end for end in only(e.CallEnded, events) if end.call == call.call]
-    assert end.exit_code == code

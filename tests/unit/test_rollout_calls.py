@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentdash.model import events as e
-from tests.unit.rollout_files import BORN, answer, call, ending, event, item, meta, only, read, response
+from tests.unit.rollout_files import answer, call, ending, event, item, meta, only, read, response
 
 
 def started(*lines: bytes) -> e.CallStarted:
@@ -18,10 +18,8 @@ def started(*lines: bytes) -> e.CallStarted:
 @pytest.mark.parametrize(
     ("name", "arguments", "kind", "text"),
     [
-        ("shell", {"command": ["bash", "-lc", "cargo test"]}, "command", "cargo test"),
         ("shell", {"command": ["powershell.exe", "-NoProfile", "-Command", "dir"]}, "command", "dir"),
         ("shell_command", {"command": "npm test\nnpm run lint"}, "command", "npm test npm run lint"),
-        ("exec_command", {"cmd": "make -j4"}, "command", "make -j4"),
         ("write_stdin", {"session_id": 7, "chars": "yes\n"}, "poll", "session 7: yes"),
         ("wait", {"cell_id": "3"}, "poll", "cell 3"),
         ("wait_agent", {"targets": ["a"]}, "wait", "a"),
@@ -57,13 +55,6 @@ def started(*lines: bytes) -> e.CallStarted:
             "build: all of it",
         ),
         ("send_input", {"id": "child", "message": "faster"}, "other", "child faster"),
-        (
-            "update_plan",
-            {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}]},
-            "other",
-            "1/2 b",
-        ),
-        ("view_image", {"path": "/p/x.png"}, "other", "/p/x.png"),
         ("docs__search", {"q": "x"}, "other", '{"q":"x"}'),
         ("shell", "{not json", "command", "{not json"),
     ],
@@ -114,28 +105,6 @@ def test_three_forms_of_escalation(arguments: dict[str, Any], escalation: e.Esca
     found = started(call("shell_command", {"command": "git push", "workdir": "/p", **arguments}))
     assert found.escalation == escalation
     assert found.cwd == "/p"
-
-
-def test_custom_tools() -> None:
-    patch = response(
-        "custom_tool_call",
-        name="apply_patch",
-        call_id="call_1",
-        input="*** Begin Patch\n*** Update File: a\n*** End Patch",
-    )
-    assert (started(patch).kind, started(patch).text) == ("patch", "update a")
-    js = (
-        "// @exec: {}\nconst r = await Promise.all([tools.exec_command({cmd: `ls`}), "
-        "tools.exec_command({\"cmd\": 'say \\'hi\\''})]);"
-    )
-    script = started(response("custom_tool_call", name="exec", call_id="call_1", input=js))
-    assert (script.kind, script.tool, script.text) == ("command", "exec", "ls; say 'hi'")
-    computed = started(
-        response(
-            "custom_tool_call", name="exec", call_id="call_1", input="// why\nawait tools.exec_command(job)"
-        )
-    )
-    assert (computed.kind, computed.text) == ("command", "await tools.exec_command(job)")
 
 
 # ---------------------------------------------------------------- outputs
@@ -254,38 +223,6 @@ def test_an_item_that_lacks_the_beginning_of_an_output(recorded: str) -> None:
     assert (cut_off.output, cut_off.exit_code) == (recorded, 0)
 
 
-def test_end_event_and_output_end_a_call_once() -> None:
-    ran = event(
-        "exec_command_end",
-        call_id="call_1",
-        exit_code=0,
-        status="completed",
-        stdout="ok\n",
-        stderr="",
-        **{**RUN, "cwd": "/p"},
-    )
-    output = answer('{"output":"ok\\n","metadata":{"exit_code":0}}')
-    assert ending(call("shell", {"command": ["make"]}), ran, output) == ("ended", 0, "ok\n")
-    assert ending(call("shell", {"command": ["make"]}), output, ran) == ("ended", 0, "ok\n")
-    polled = event(
-        "exec_command_end", call_id="call_9", source="unified_exec_interaction", exit_code=0, **RUN
-    )
-    assert read(polled) == []
-    patched = event(
-        "patch_apply_end",
-        call_id="call_1",
-        success=True,
-        stdout="Success",
-        stderr="",
-        changes={"/p/a": {"type": "add"}},
-    )
-    assert ending(call("apply_patch", {"input": "x"}), patched, answer("Success")) == (
-        "ended",
-        None,
-        "Success",
-    )
-
-
 def test_nested_calls() -> None:
     events = read(
         meta(),
@@ -313,46 +250,17 @@ def test_nested_calls() -> None:
             status="failed",
             error={"message": "down"},
         ),
-        item(
-            "DynamicToolCall",
-            id="exec-4",
-            tool="lookup",
-            namespace="app",
-            arguments={},
-            status="completed",
-            success=True,
-        ),
-        event(
-            "mcp_tool_call_end",
-            call_id="exec-5",
-            invocation={"server": "docs", "tool": "get"},
-            result={"Err": "gone"},
-        ),
     )
     assert [(c.call, c.kind, c.tool, c.text, c.cwd) for c in only(e.CallStarted, events)] == [
         ("exec-1", "command", "exec_command", "make", "/home/dev/my project"),
         ("exec-2", "patch", "apply_patch", "update /p/a.py, add /p/b.py", None),
         ("exec-3", "other", "docs.search", '{"q":1}', None),
-        ("exec-4", "other", "app.lookup", "", None),
-        ("exec-5", "other", "docs.get", "", None),
     ]
     assert [end.outcome for end in only(e.CallEnded, events)] == [
         "refused-by-user",
         "ended",
         "failed",
-        "ended",
-        "failed",
     ]
-
-
-def test_nested_command_starts_before_its_line() -> None:
-    done = event(
-        "item_completed",
-        item={"type": "CommandExecution", "id": "exec-1", "exit_code": 0, **RUN},
-        started_at_ms=int(BORN * 1000) - 5000,
-    )
-    start, end = read(done)
-    assert (start.at, end.at) == (pytest.approx(BORN - 5), pytest.approx(BORN + 1))
 
 
 # ---------------------------------------------------------------- background commands
@@ -392,19 +300,6 @@ def test_unknown_session_has_ended() -> None:
     ]
 
 
-def test_interrupted_poll_leaves_the_command_running() -> None:
-    events = read(
-        call("exec_command", {"cmd": "make"}, id_="run"),
-        answer("Process running with session ID 42\nOutput:\n", id_="run"),
-        call("write_stdin", {"session_id": 42}, id_="poll"),
-        answer("aborted by user after 3.0s", id_="poll"),
-    )
-    assert [(end.call, end.outcome) for end in only(e.CallEnded, events)] == [
-        ("run", "running"),
-        ("poll", "aborted"),
-    ]
-
-
 def test_notification_of_a_script_is_not_its_end() -> None:
     script = response("custom_tool_call", name="exec", call_id="call_1", input="notify('x')")
     notice = response("custom_tool_call_output", call_id="call_1", name="exec", output="half way")
@@ -414,22 +309,6 @@ def test_notification_of_a_script_is_not_its_end() -> None:
         output=[{"type": "input_text", "text": "Script terminated\nWall time 1.0 seconds\nOutput:\n"}],
     )
     assert ending(script, notice, end, notice) == ("aborted", None, "")
-
-
-def test_output_of_a_script_is_that_of_its_commands() -> None:
-    script = response(
-        "custom_tool_call", name="exec", call_id="call_1", input="text(await tools.exec_command({cmd: 'ls'}))"
-    )
-    texts = (
-        "Script completed\nWall time 0.1 seconds\nOutput:\n",
-        '{"chunk_id":"a","exit_code":5,"output":"a\\nb\\n"}',
-    )
-    output = response(
-        "custom_tool_call_output",
-        call_id="call_1",
-        output=[{"type": "input_text", "text": text} for text in texts],
-    )
-    assert ending(script, output) == ("ended", 5, "a\nb")
 
 
 MCP_FAILURE = {"content": [{"type": "text", "text": "attempt to write a readonly database"}], "isError": True}

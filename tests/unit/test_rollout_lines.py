@@ -15,8 +15,6 @@ from tests.unit.rollout_files import (
     BORN,
     PARENT,
     THREAD,
-    answer,
-    call,
     event,
     item,
     line,
@@ -71,27 +69,6 @@ def test_bare_lines() -> None:
     assert [said.text for said in only(e.MessageLogged, events)] == ["fix the tests"]
     assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [("command", "shell", "ls")]
     assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("ended", "no such tool")]
-
-
-def test_environment_context_after_a_turn_context_is_ignored() -> None:
-    text = (
-        "<environment_context>\n  <cwd>/p</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n"
-        "</environment_context>"
-    )
-    turn = line(
-        "turn_context",
-        {
-            "cwd": "/p",
-            "approval_policy": "never",
-            "sandbox_policy": {"mode": "danger-full-access"},
-            "effort": "high",
-        },
-    )
-    message = response("message", role="user", content=[{"type": "input_text", "text": text}])
-    assert [event.origin for event in only(e.PolicySet, read(meta(), message, turn, message))] == [
-        "environment_context",
-        "turn_context",
-    ]
 
 
 # ---------------------------------------------------------------- messages
@@ -189,18 +166,6 @@ def test_task_of_a_multi_agent_v2_child() -> None:
 )
 def test_forms_of_spawned_children(spawned: bytes) -> None:
     assert [event.child for event in only(e.ChildSpawned, read(spawned))] == [PARENT]
-
-
-def test_other_collaboration_events_spawn_nothing() -> None:
-    others = (
-        item("CollabAgentToolCall", id="s", tool="wait", receiver_thread_ids=[THREAD, PARENT]),
-        item("SubAgentActivity", id="s", kind="interacted", agent_thread_id=PARENT),
-        call("spawn_agent", {"message": "x"}),
-        answer("collab spawn failed: agent thread limit reached (max 6)"),
-    )
-    events = read(*others)
-    assert only(e.ChildSpawned, events) == []
-    assert [end.outcome for end in only(e.CallEnded, events)] == ["failed"]
 
 
 def fork(*lines: bytes, **header: Any) -> list[str]:
@@ -313,23 +278,6 @@ def test_error_event_is_the_error_of_its_turn() -> None:
     )
 
 
-def test_settings_of_another_thread_are_ignored() -> None:
-    settings = {
-        "approval_policy": "on-request",
-        "permission_profile": {"type": "disabled"},
-        "cwd": "/p",
-        "model": "m",
-    }
-    own, other = (
-        event("thread_settings_applied", thread_id=thread, thread_settings=settings)
-        for thread in (THREAD, PARENT)
-    )
-    (found,) = only(e.PolicySet, read(own, other))
-    assert (found.origin, found.cwd, found.model) == ("thread_settings_applied", "/p", "m")
-    assert found.policy is not None
-    assert found.policy.filesystem is Filesystem.UNRESTRICTED
-
-
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
@@ -380,21 +328,6 @@ def test_tokens_are_emitted_when_they_change() -> None:
         (9, 4, 99),
         (14, 4, 99),
     ]
-
-
-def test_silent_kinds() -> None:
-    silent = (
-        line("token_usage_record", {"usage": {"total_tokens": 4}}),
-        line("world_state", {"full": True, "state": {}}),
-        line("compacted", {"message": "x" * 100}),
-        response("reasoning", summary=[], encrypted_content="gAAA"),
-        response("ghost_snapshot", ghost_commit={"id": "a"}),
-        event("thread_rolled_back", num_turns=1),
-        event("context_compacted"),
-        item("Plan", id="p", text="1. a"),
-        item("HookPrompt", id="h", fragments=[]),
-    )
-    assert read(*silent) == []
 
 
 def test_lines_without_number() -> None:

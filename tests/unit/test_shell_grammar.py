@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +16,6 @@ from agentdash.sandbox.shell.syntax import (
     Substitution,
     Text,
 )
-from tests.oracle.flag_scripts import kept_scripts
 
 Argv = list[list[str]]
 
@@ -164,29 +160,6 @@ def test_a_redirection_belongs_to_the_last_command_of_a_list() -> None:
     first = right.parts[0]
     assert isinstance(first, Simple)
     assert [r.fd for r in first.redirects] == [2]
-
-
-def normalized(scripts: Sequence[str]) -> list[str]:
-    """The scripts as bash prints the bodies of functions: bash's own reading of them."""
-    functions = "\n".join(f"f() {{\n{script}\n}}\ndeclare -f f; printf '\\0'" for script in scripts)
-    done = subprocess.run(["bash"], input=functions, capture_output=True, text=True, check=True)
-    return done.stdout.split("\0")[:-1]
-
-
-UNPRINTED = "cat <<EOF | grep -v '^#'"
-"""How a typed script begins that bash prints with the pipeline behind the body, which is not parsed."""
-
-
-def test_bash_reads_the_same_commands() -> None:
-    """bash prints functions in its own layout: from both layouts the same commands are read."""
-    typed = [script for script in kept_scripts("typed") if not script.startswith(UNPRINTED)]
-    scripts = [script for script in typed if argv(script) is not None]
-    assert len(scripts) > 100
-    for script, printed in zip(scripts, normalized(scripts), strict=True):
-        original, again = argv(script), argv(printed)
-        assert original is not None, script
-        assert again is not None, script
-        assert [words for words in original if words] == [words for words in again if words], script
 
 
 @pytest.mark.parametrize("end", ["|", " |  ", "&&", "||"])

@@ -183,23 +183,6 @@ def test_stalled_without_output_cpu_and_io() -> None:
     assert build_snapshot(fleet(running()), 150).due == 101.5 + 120
 
 
-@pytest.mark.parametrize(
-    "life",
-    [
-        process(77, 50, started=101.5, env=ENV, cpu=1.1),
-        process(77, 50, started=101.5, env=ENV, cpu=1.0, io=4096),
-        e.FileSeen(thread=T, at=190, path="/x", size=2, modified=190.0),
-        e.MessageLogged(thread=T, at=190, line=8, role="agent", text="still at it"),
-    ],
-    ids=["cpu", "io", "file", "line"],
-)
-def test_sign_of_life_ends_stalling(life: e.Event) -> None:
-    if isinstance(life, e.ProcessSeen):
-        life = e.ProcessSeen(at=190, process=life.process)
-    assert at(250, running(), life).stalled is None
-    assert at(311, running(), life).stalled == 190
-
-
 def test_waiting_worker_has_not_stalled() -> None:
     assert at(9000, running(), ended(), done(at=103)).stalled is None
     assert at(9000, begun(), called(kind="question"), held(110)).stalled is None

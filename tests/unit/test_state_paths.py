@@ -9,10 +9,10 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.engine.judge.findings.write_access import paths_under_policy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.state_paths import PathAccess, StatePath, WriteAccess, resolve_path
+from agentdash.report.predictions import paths_under_policy
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(

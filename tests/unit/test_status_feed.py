@@ -462,39 +462,6 @@ async def test_server_that_is_refused_is_left_alone(
     assert (server.methods(), server.connections) == (["initialize"], 1)
 
 
-async def test_home_by_another_path(server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path)
-    server.codex_home = str(link)
-    assert await feed_of(tmp_path, clock).poll(0.0, timeout=10) == [source("connected", ok=True)]
-
-
-async def test_file_instead_of_the_socket_is_a_problem(tmp_path: Path, clock: Clock) -> None:
-    file = tmp_path / "app-server-control" / "app-server-control.sock"
-    file.parent.mkdir()
-    file.touch()
-    load_thread(tmp_path)
-    [health] = await feed_of(tmp_path, clock).poll(1.0)
-    assert isinstance(health, SourceSeen)
-    assert health.detail == "not used: the control socket is not a socket"
-
-
-async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    server.threads = {
-        MAIN: thread(MAIN, WAITING),
-        TITLE: thread(TITLE, BUSY, helper=True),
-        CHILD: thread(CHILD, IDLE),
-    }
-    assert await feed_of(tmp_path, clock).poll(77.0, timeout=10) == [
-        StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",), cwd="/home/dev"),
-        StatusPushed(at=77.0, thread=CHILD, status="idle", cwd="/home/dev"),
-        SourceSeen(at=77.0, name="codex feed", ok=True, detail="connected"),
-    ]
-    await server.wait_for(lambda: not server.listening)
-    assert server.close_codes == [1000]
-    assert set(server.methods()) <= ALLOWED_METHODS
-
-
 def test_websockets_is_imported_only_with_a_server(tmp_path: Path) -> None:
     code = (
         "import asyncio, pathlib, sys\n"

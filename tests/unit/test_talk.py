@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from agentdash.agents.session_logs import reader_of_log, thread_of_log
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.conversation import Conversation, ConversationTurn, Message
+from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Worker
 from agentdash.replay.conversation import ConversationFile
@@ -140,9 +143,10 @@ def test_denied_calls_are_those_of_the_ledger(version: str) -> None:
     logs = sorted((RECORDINGS / version).glob("*/*.jsonl"))
     denied = 0
     for log in logs:
-        file = ConversationFile(log)
-        found = {call.id for call in file.read().calls if call.denial}
-        (known,) = (thread for thread in file.fleet.threads.values() if thread.id == file.thread)
+        found = {call.id for call in ConversationFile(log).read().calls if call.denial}
+        thread = thread_of_log(log) or ""
+        events = reader_of_log(log, thread).read(log.read_bytes().splitlines())
+        known = reduce(Fleet(), events).threads[thread]
         assert found == {call for entry in known.denials for call in entry.calls}, log
         denied += len(found)
     assert denied >= 2

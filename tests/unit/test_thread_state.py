@@ -100,7 +100,6 @@ def test_failed_turn(kind: str | None, state: State) -> None:
 
 
 DATABASE = "sqlite3.OperationalError: unable to open database file"
-BOARD = "sqlite3 ~/board/kanban.db 'update t'"
 
 
 def hand_off(call: str, output: str, *, at: float) -> list[e.Event]:
@@ -348,21 +347,11 @@ def test_an_escalated_command_waits_since_its_call() -> None:
     assert (shown.state, shown.assessment.since) == (State.WAITING_APPROVAL, 101.0)
 
 
-def test_what_a_program_goes_on_without_does_not_block() -> None:
-    warning = "WARNING: The directory '/home/dev/.cache/pip' is not writable by the current user."
-    script = "pip install -q --target v cowsay; ls v"
-    events = [*begun(), called(text=script), ended(output=f"{warning}\ncowsay"), done(), held(110)]
-    assert worker(*events).state is State.COMPLETED
-    failed = [*begun(), called(text=script), ended(output=warning, exit_code=1), done(), held(110)]
-    assert worker(*failed).state is State.BLOCKED_SANDBOX
-
-
 # ---------------------------------------------------------------- one state each
 
 
 OF_CALL = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
 HALF = e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")
-ABORTED = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
 DENIED = "touch: cannot touch '/home/dev/x': Read-only file system\n"
 UNREADABLE = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
 REJECTED = ended(output="rejected", exit_code=None, outcome="refused-by-user")
@@ -389,21 +378,8 @@ READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
         (State.WAITING_INPUT, [begun(), called(text="Which branch?", kind="question"), held(110)]),
         # how a turn ends
         (State.FAILED_PERMISSION, [begun(), called(ask=True), REJECTED, done(), polled(110)]),
-        (State.COMPLETED, [begun(), called(), ended(), done(), polled(110)]),
-        (State.INTERRUPTED, [begun(), called(), ABORTED, polled(110)]),
         (State.COMPLETED, [begun(version="0.160.0"), called(), ended(), done(None), polled(110)]),
         # a denial that it got past stops nothing
-        (
-            State.COMPLETED,
-            [
-                begun(),
-                called(text=BOARD),
-                ended(output=DATABASE, exit_code=1),
-                called("c2"),
-                ended("c2"),
-                done(),
-            ],
-        ),
         (State.COMPLETED, [begun(), called(), ended(output=f"{DENIED}wrote-workspace"), done(), polled(110)]),
         (
             State.COMPLETED,
@@ -415,13 +391,8 @@ READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
             ],
         ),
         # through 0.142 files record no errors, through 0.98 no ends of turns
-        (State.FAILED_PROVIDER, [begun(version="0.114.0"), done(None), polled(110)]),
-        (State.FAILED_PROVIDER, [old(), asked(at=101), asked(at=102), polled(110)]),
         (State.FAILED_PROVIDER, [old(), HALF, asked(at=105), HALF, asked(at=106), HALF, polled(110)]),
-        (State.COMPLETED, [old(), HALF, polled(110)]),
-        (State.EXITED, [old(), polled(110)]),
         # whether its owner lives; through 0.147 it is known by its open files alone
-        (State.RUNNING, [begun(), called()]),
         (State.RUNNING, [begun(), called(), polled(100.5), READ_LATER]),
         (State.EXITED, [begun(), called(), polled(100.5), READ_LATER, polled(110.5)]),
         (State.EXITED, [begun(), called(), FleetKnown(at=110, processes_at=110.0)]),

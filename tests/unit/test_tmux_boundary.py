@@ -91,15 +91,3 @@ def test_no_escape(policy: Policy, command: str, started: float, kernel: Kernel,
 def test_escape_by_typed_keys() -> None:
     assert opened(ONLINE, "tmux send-keys -t %9 'touch /x' Enter", started=50.0) == ["tmux-escape"]
     assert opened(ONLINE, "tmux send-keys -t %3 'touch /x' Enter", started=50.0) == []
-
-
-def test_escape_outlives_its_pane() -> None:
-    gone = [e.PaneGone(at=120, key=KEY), e.ProcessGone(at=120, key=ProcessKey(31, 101.5)), *polled(121)]
-    (finding,) = worker(asked_tmux(ONLINE, "tmux neww make"), gone).sandbox.findings
-    assert (finding.kind, finding.direction, finding.severity, finding.pids) == (
-        "tmux-escape",
-        "wider",
-        "danger",
-        (31,),
-    )
-    assert "%9" in finding.got

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.demo.day import demo_events
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
@@ -44,19 +43,6 @@ def test_cached_workers_are_those_judged_anew(version: str) -> None:
             assert build_snapshot(fleet, LATER, cache) == build_snapshot(fleet, LATER)
             compared += bool(fleet.threads)
     assert compared > 50
-
-
-def test_cached_workers_of_the_demo_are_those_judged_anew() -> None:
-    """Also of Claude Code: a session goes on by itself while agents work for it."""
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    cache, fleet = WorkerCache(), Fleet()
-    for second in (*range(-600, 0, 60), *range(10, 30)):
-        until = [event for event in events if event.at <= start + second]
-        fleet, events = reduce(fleet, until), events[len(until) :]
-        snapshot = build_snapshot(fleet, start + second, cache)
-        assert snapshot == build_snapshot(fleet, start + second)
-    assert len(snapshot.workers) > 20
 
 
 class Unread:

@@ -30,9 +30,7 @@ def origin(text: str, layer: RequestLayer = RequestLayer.ARGV, file: str | None 
 def asked(policy: Policy, *, mark: str | None = None, **more: object) -> Requested:
     """A request of the process that `seen` has, perhaps with an inherited mark."""
     by = origin(mark, RequestLayer.ENVIRONMENT) if mark else None
-    return Requested(
-        policy=policy, origins=(origin("-s"),), since=85.0, dropped_by=by, scope="worker", **more
-    )
+    return Requested(policy=policy, origins=(origin("-s"),), since=85.0, dropped_by=by, **more)
 
 
 def seen(
@@ -109,13 +107,6 @@ def test_no_finding(request_: Requested, kernel: Kernel | None, host: Kernel) ->
     assert (kinds(found), found.sandbox.verdict == "mismatch") == ([], False)
 
 
-def test_foreign_value_of_the_mark_counts_in_a_container_too() -> None:
-    confined = replace(HOST, seccomp=2)
-    assert kinds(seen(asked(ON, mark="SANDBOX=0"), kernel=confined, host=confined)) == [
-        "sandbox-silently-off"
-    ]
-
-
 def test_settings_that_are_newer_than_the_process_decide_nothing() -> None:
     file = origin('"sandbox": true', RequestLayer.USER, "/home/dev/.gemini/settings.json")
     request = replace(asked(ON, mark="SANDBOX=0", read_at=120.0), origins=(file,))
@@ -127,52 +118,6 @@ def test_agreement_is_a_match() -> None:
     assert seen(asked(OFF)).sandbox.verdict == "match"
     assert seen(asked(OFF), agent="opencode").sandbox.verdict == "match"
     assert seen(None).sandbox.verdict == "unverified"
-
-
-def test_request_of_another_process_in_the_pane_does_not_count() -> None:
-    assert seen(replace(asked(ON, mark="SANDBOX=0"), since=60.0)).sandbox.requested is None
-
-
-# ---------------------------------------------------------------- a sandbox around each command
-
-TOOLS = replace(asked(ON), scope="commands")
-SHELL = {"GEMINI_CLI": "1"}
-
-
-def command(pid: int, ppid: int, kernel: Kernel, *argv: str) -> e.Event:
-    return process(
-        pid,
-        ppid,
-        started=95.0,
-        kernel=kernel,
-        argv=argv,
-        env=SHELL,
-        name=argv[0],
-        launcher=read_launcher(argv[0], argv),
-    )
-
-
-def test_sandboxed_commands_match_and_the_launcher_is_named() -> None:
-    story = [
-        command(20, 11, HOST, "bwrap", "--args", "8", "--", "bash", "-c", "sleep 9"),
-        command(21, 20, SANDBOXED, "bash", "-c", "sleep 9"),
-    ]
-    found = seen(TOOLS, *story)
-    assert (found.sandbox.verdict, found.sandbox.applied, found.sandbox.launcher) == (
-        "match",
-        "Gemini CLI by bwrap",
-        "bwrap",
-    )
-    assert (found.sandbox.got.sandboxed, found.sandbox.applied_policy) == (True, None)
-
-
-def test_command_outside_is_a_finding_and_a_server_beside_it_is_none() -> None:
-    server = process(30, 11, started=95.0, env={}, argv=("node", "mcp.js"))
-    found = seen(TOOLS, server)
-    assert (found.sandbox.verdict, kinds(found)) == ("unverified", [])
-    found = seen(TOOLS, server, command(20, 11, HOST, "bash", "-c", "sleep 9"))
-    assert kinds(found) == ["sandbox-silently-off"]
-    assert found.sandbox.findings[0].pids == (20,)
 
 
 # ---------------------------------------------------------------- what built a sandbox
@@ -203,11 +148,6 @@ def test_foreign_sandbox_is_named_and_is_no_finding(
     found = seen(asked(OFF), launcher, kernel=SANDBOXED, agent="opencode", parent=12, env=env)
     assert (found.sandbox.applied or "").startswith(expected)
     assert (found.sandbox.verdict, kinds(found)) == ("unverified", [])
-
-
-def test_mark_without_a_sandbox_names_nothing() -> None:
-    found = seen(asked(OFF), agent="opencode", env={"SANDBOX_RUNTIME": "1"})
-    assert (found.sandbox.applied, found.sandbox.verdict) == (None, "match")
 
 
 def test_container_that_it_started_itself_in() -> None:

@@ -102,11 +102,6 @@ def test_each_thread_has_the_pane_and_one_of_them_its_screen(
     }
 
 
-def test_a_fork_that_is_no_side_chat_is_not_in_the_pane() -> None:
-    found = workers("split-approval-in-main", chat=False)
-    assert (found[T].pane is not None, found[SIDE].pane, found[T].part) == (True, None, "")
-
-
 def test_a_side_chat_without_a_prompt_has_the_name_of_its_origin() -> None:
     """Both columns show it, so that the dialog of one of them is nobody's by the screen."""
     found = workers("split-approval-in-main", side="[[hello]] first main prompt")

@@ -8,6 +8,7 @@ file is parsed. Keys of 2.1.197 to 2.1.330.
 from __future__ import annotations
 
 import posixpath
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
@@ -20,6 +21,8 @@ from msgspec.structs import replace
 from agentdash.agents.adapter import RequestReader
 from agentdash.agents.claude.transcript.records import LAST_VERSION
 from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated, options, typed
+from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
@@ -27,6 +30,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 from agentdash.model.versions import stand_in
 
+_MAX_FILE_BYTES: Final = 1 << 20
 _MAX_LISTED: Final = 100
 """Entries of one list in a file, and files of one directory."""
 _CLOCK_TOLERANCE_S: Final = 1.0
@@ -119,19 +123,32 @@ class ClaudeRequests(RequestReader):
         since = process.key.started
         return dated(found, since, at, max(since, begun) + _CLOCK_TOLERANCE_S)
 
+    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
+        """Return the permission mode that the role of a sub-agent asks for, or None."""
+        home = _config_directory(process)
+        return _begun(_read_role(thread, home, root), thread, at) if home is not None else None
+
     def read_past(self, thread: Thread, at: float) -> Requested | None:
-        """Return what the settings beside the transcript of a session ask for: a file that was written after
+        """Return what the settings beside the transcript of a thread ask for: a file that was written after
         it began is the setting as of now."""
-        if thread.file is None or thread.parent or not thread.cwd or thread.created_at is None:
+        if thread.file is None or not thread.cwd or thread.created_at is None:
             return None
         parents = Path(thread.file.path).absolute().parents
         projects = next((parent for parent in parents if parent.name == "projects"), None)
         if projects is None:
             return None
-        found = read_request(Arguments(), str(projects.parent), thread.cwd, Path("/"))
-        rules_of, since = stand_in(thread.version, LAST_VERSION), thread.created_at
-        found = replace(found, are_arguments_known=False, rules_of=rules_of)
-        return dated(found, since, at, since + _CLOCK_TOLERANCE_S)
+        home, root = str(projects.parent), Path("/")
+        if thread.parent is not None:
+            return _begun(_read_role(thread, home, root), thread, at)
+        found = read_request(Arguments(), home, thread.cwd, root)
+        rules_of = stand_in(thread.version, LAST_VERSION)
+        return _begun(replace(found, are_arguments_known=False, rules_of=rules_of), thread, at)
+
+
+def _begun(found: Requested | None, thread: Thread, at: float) -> Requested | None:
+    """Return a request with its times, of a thread that has begun with it."""
+    since = thread.created_at or 0.0
+    return dated(found, since, at, since + _CLOCK_TOLERANCE_S) if found is not None else None
 
 
 def _config_directory(process: Process) -> str | None:
@@ -220,9 +237,17 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[_F
             path = posixpath.join(cwd, arguments.settings)
             yield from SETTINGS.read(RequestLayer.ARGV, path, root, required=True)
     yield from SETTINGS.read(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.json", root)
-    more = f"{_MANAGED}/managed-settings.d"
-    for place in sorted((root / more.lstrip("/")).glob("*.json"))[:_MAX_LISTED]:
-        yield from SETTINGS.read(RequestLayer.MANAGED, f"{more}/{place.name}", root)
+    for path in _listed(f"{_MANAGED}/managed-settings.d", "*.json", root):
+        yield from SETTINGS.read(RequestLayer.MANAGED, path, root)
+
+
+def _listed(folder: str, pattern: str, root: Path) -> list[str]:
+    """Return the first files of a directory by name; none where it cannot be read."""
+    try:
+        names = sorted(path.name for path in (root / folder.lstrip("/")).glob(pattern))
+    except OSError:
+        return []
+    return [posixpath.join(folder, name) for name in names[:_MAX_LISTED]]
 
 
 # ---------------------------------------------------------------- values
@@ -265,3 +290,60 @@ def _expanded(path: str, cwd: str, home: str) -> str:
     if path.startswith("//"):
         return posixpath.normpath(path[1:])
     return posixpath.normpath(posixpath.join(cwd, path))
+
+
+# ---------------------------------------------------------------- roles of sub-agents
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    """`agent-ID.meta.json`, beside the transcript of a sub-agent."""
+
+    agent_type: str | None = None
+
+
+_meta: Final = JsonDecoder(_Meta)
+_FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)
+
+
+def _read_role(thread: Thread, home: str, root: Path) -> Requested | None:
+    """Return the permission mode in the file of a sub-agent's role: of the project, or else of the user."""
+    if thread.file is None or thread.created_at is None or not thread.cwd:
+        return None
+    try:
+        meta = Path(thread.file.path).with_suffix(".meta.json")
+        wanted = _meta.decode(read_bytes(meta, _MAX_FILE_BYTES)).agent_type
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+        return None
+    folders = (posixpath.join(thread.cwd, ".claude/agents"), posixpath.join(home, "agents"))
+    for path in (path for folder in folders for path in _listed(folder, "*.md", root)):
+        try:
+            place = root / path.lstrip("/")
+            modified = place.stat().st_mtime
+            text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            continue
+        name, mode, line = parse_role(text)
+        if name == wanted:
+            found = role_request(mode, clean_line(path), line) if mode else None
+            return replace(found, files_written=modified) if found else None
+    return None
+
+
+def role_request(mode: str, file: str, line: int) -> Requested:
+    """Return what a role asks for that sets a permission mode."""
+    text = f"permissionMode: {mode}"
+    origin = RequestOrigin(RequestField.APPROVAL, RequestLayer.ROLE, text, file, line)
+    return Requested(policy=Policy(approval=mode), origins=(origin,))
+
+
+def parse_role(text: str) -> tuple[str | None, str | None, int]:
+    """Return the name of a role, its permission mode, and the line that sets it, of the text of its file."""
+    head = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
+    values: dict[str, tuple[str, int]] = {}
+    for number, line in enumerate(head[1].split("\n") if head else (), 2):
+        key, colon, value = line.partition(":")
+        if colon:
+            values[key.strip()] = (clean_line(value).strip("'\""), number)
+    name, _ = values.get("name", (None, 0))
+    mode, at = values.get("permissionMode", (None, 0))
+    return name, mode or None, at

@@ -63,12 +63,10 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
     ):
         # nothing to enforce: Codex starts no sandbox
         policy = msgspec.structs.replace(policy, enforced_by="nobody")
-    approval, may_ask = _approval(payload.get("approval_policy"))
     active = payload.get("active_permission_profile")
     return msgspec.structs.replace(
         policy,
-        approval=approval,
-        may_ask=may_ask,
+        approval=_approval(payload.get("approval_policy")),
         reviewer=_text(payload.get("approvals_reviewer")),
         profile=_text(active.get("id")) if isinstance(active, Mapping) else None,
     )
@@ -248,14 +246,10 @@ def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
     )
 
 
-def _approval(value: Any) -> tuple[str | None, tuple[str, ...]]:
+def _approval(value: Any) -> str | None:
     if isinstance(value, str):
-        return clean_line(value), ()
-    if isinstance(value, Mapping):
-        granular = value.get("granular")
-        if isinstance(granular, Mapping):
-            return "granular", tuple(clean_line(str(k)) for k, v in granular.items() if v is True)
-    return None, ()
+        return clean_line(value)
+    return "granular" if isinstance(value, Mapping) and "granular" in value else None
 
 
 def _line(text: str, label: str) -> str | None:

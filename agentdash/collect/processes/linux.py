@@ -12,7 +12,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISFIFO, S_ISSOCK, S_IWUSR
@@ -41,6 +41,8 @@ _READING: Final[dict[AwaitedInput, tuple[str, ...]]] = {
 }
 """Ends of the kernel functions in which a thread waits for what it reads (`/proc/PID/task/TID/wchan`)."""
 _DELETED: Final = " (deleted)"
+_MAX_SOCKET_LIST_BYTES: Final = 1 << 22
+"""A machine with 40,000 sockets has as much."""
 _MAX_MOUNTINFO_BYTES: Final = 1 << 20
 """Mount tables that are longer are not read: machines with many containers have thousands of lines."""
 _OCTAL_ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
@@ -232,6 +234,53 @@ def _mountinfo(pid: int) -> bytes:
 
 _IN_MEMORY: Final = ("tmpfs", "ramfs", "devtmpfs", "overlay", "fuse.fuse-overlayfs")
 """Filesystems that a sandbox makes for itself: in memory, or over what the user has."""
+
+
+def aliases(path: str, own: Sequence[Mount], inside: Sequence[Mount]) -> list[str]:
+    """Return the paths under which a process may see a place of this machine.
+
+    Args:
+        path: absolute, free of links.
+        own: the mounts of agentdash.
+        inside: those of the process.
+    """
+    below = [mount for mount in own if _tail(path, mount.point) is not None]
+    if not below:
+        return []
+    place = max(below, key=lambda mount: len(mount.point))
+    within = f"{place.root.rstrip('/')}{_tail(path, place.point)}" or "/"
+    return [
+        f"{mount.point.rstrip('/')}{tail}" or "/"
+        for mount in inside
+        if mount.device == place.device and (tail := _tail(within, mount.root)) is not None
+    ]
+
+
+def _tail(path: str, directory: str) -> str | None:
+    """Return what a path adds to a directory, `/x` or empty, or None if it is not below it."""
+    if directory == "/":
+        return path if path != "/" else ""
+    return path[len(directory) :] if path == directory or path.startswith(f"{directory}/") else None
+
+
+def security_label(pid: int) -> str:
+    """Return what a security module confines a process to (`/proc/PID/attr/current`); empty where there is
+    none, or it is unreadable."""
+    return _read(f"/proc/{pid}/attr/current").rstrip(b"\0\n").decode("utf-8", "replace")
+
+
+def interfaces(pid: int) -> list[str]:
+    """Return the network interfaces in the namespace of a process (`/proc/PID/net/dev`)."""
+    lines = _read(f"/proc/{pid}/net/dev").decode("ascii", "replace").splitlines()[2:]
+    return [line.partition(":")[0].strip() for line in lines]
+
+
+def bound_sockets() -> frozenset[str] | None:
+    """Return the paths of all unix sockets that are bound in agentdash's network namespace
+    (`/proc/net/unix`), or None if that is unreadable."""
+    lines = _read("/proc/net/unix", at_least=_MAX_SOCKET_LIST_BYTES).decode("utf-8", "replace").splitlines()
+    fields = (line.split(None, 7) for line in lines[1:])
+    return frozenset(each[7] for each in fields if len(each) > 7) if lines else None
 
 
 def parse_mounts(text: bytes) -> tuple[Mount, ...]:

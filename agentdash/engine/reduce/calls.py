@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.detect import granted, may_connect, platform, rule_of
+from agentdash.engine.edits import add_edits, named_files
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial, LedgerEntry
@@ -44,26 +45,19 @@ _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
+_STATED_AT_START: Final = (
+    *("at", "line", "kind", "tool", "text", "script", "shell", "escalation", "let_out_by", "by_user"),
+)
+"""Fields of a call that its first line states."""
 _T = TypeVar("_T")
 
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
     thread = drop_calls_without_output(thread, event.at)
-    call = Call(
-        id=event.call,
-        at=event.at,
-        line=event.line,
-        kind=event.kind,
-        tool=event.tool,
-        text=event.text,
-        script=event.script,
-        shell=event.shell,
-        cwd=event.cwd or thread.cwd,
-        escalation=event.escalation,
-        let_out_by=event.let_out_by,
-        by_user=event.by_user,
-    )
+    stated = {name: getattr(event, name) for name in _STATED_AT_START}
+    cwd = event.cwd or thread.cwd
+    call = Call(id=event.call, cwd=cwd, edits=named_files(event, cwd), **stated)
     others = (other for other in thread.open_calls if other.id != call.id)
     thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
@@ -95,6 +89,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         tail=last_part(event.output, _MAX_TAIL_CHARS),
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
+        allowed_by=event.allowed_by or known.allowed_by,
         denials=denials,
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
@@ -103,7 +98,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
         calls=_append_calls(others, (ended,)),
     )
-    thread = record_denials(thread, ended, event.at)
+    thread = add_edits(record_denials(thread, ended, event.at), ended, event)
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
     if known.kind == "poll":
@@ -129,23 +124,6 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
     denied = replace(command, denials=tuple(dict.fromkeys((*command.denials, *denials))))
     calls = tuple(denied if each is command else each for each in thread.calls)
     return record_denials(replace(thread, calls=calls), denied, event.at)
-
-
-def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
-    """Add calls that ended by themselves; nothing else is known of them."""
-    thread = drop_calls_without_output(thread, event.at)
-    call = Call(
-        id="",
-        at=event.at,
-        line=event.started_line,
-        kind="command",
-        tool="",
-        text="",
-        ended_at=event.at,
-        outcome="ended",
-    )
-    more = (call,) * min(event.count, MAX_CALLS)
-    return replace(thread, calls=_append_calls(thread.calls, more), turn=_mark_answered(thread.turn))
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
@@ -365,7 +343,7 @@ def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         policy=thread.policy_index_of(call),
         granted=granted(thread, call),
         recorded=event.sandboxed,
-        approved=event.approved,
+        approved=event.allowed_by == "person",
         first=event.at,
         last=event.at,
         calls=(event.call,),

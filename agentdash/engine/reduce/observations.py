@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import takewhile
 from typing import Final
 
@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
-from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.process_tree import (
     ProcessTree,
     find_launcher,
@@ -34,16 +33,15 @@ from agentdash.model.observation import (
     ProvisionalObservation,
     SandboxObservation,
 )
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process
+from agentdash.model.state_paths import MountTable
 from agentdash.model.thread import Call, Thread
 
 _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
-_CLAUDE_TMPDIR: Final = "CLAUDE_CODE_TMPDIR"
-_CLAUDE_TMP: Final = re.compile(r"claude-\d+")
 _CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
 """In the environment of commands (0.163+): the id of their call in the rollout."""
 _LOG_DELAY_S: Final = 10.0
@@ -58,7 +56,8 @@ class ProcessContext(msgspec.Struct, frozen=True):
     """What the facts of a command's process are compared with."""
 
     tree: ProcessTree
-    tables: MountTables
+    tables: Callable[[int | None], MountTable | None]
+    """The mounts of a namespace, by its inode; None: they are agentdash's own, or have not been read."""
     host: Kernel | None
     """agentdash's own kernel facts."""
 
@@ -71,7 +70,9 @@ def observe_processes(draft: Fleet, tree: ProcessTree, at: float) -> None:
         if detected is not thread:
             draft.threads[thread.id] = detected
     _settle_ended(draft, at)
-    context = ProcessContext(tree=tree, tables=MountTables(draft.mounts), host=draft.kernel)
+    mounts = draft.mounts
+    tables = cache(lambda namespace: MountTable(mounts[namespace]) if namespace in mounts else None)
+    context = ProcessContext(tree=tree, tables=tables, host=draft.kernel)
     proven = {process.key for commands in draft.links.commands.values() for process in commands}
     for process in draft.processes.values():
         if process.key in draft.observed and process.key not in draft.provisional:
@@ -218,7 +219,8 @@ def _observe(
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
-    exposed, lost = exposed_paths(policy, context.tables, mounts, baseline.mnt, probes)
+    table, codexs = context.tables(mounts), context.tables(baseline.mnt)
+    exposed, lost = _exposed_paths(policy, table, codexs, probes)
     return SandboxObservation(
         source=EvidenceSource.ENVIRONMENT,
         policy=in_force,
@@ -235,7 +237,7 @@ def _observe(
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
         applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
-        unwritable=unwritable_roots(period.stated if period else policy, context.tables, mounts),
+        unwritable=_unwritable_roots(period.stated if period else policy, table),
         exposed=exposed,
         lost=lost,
         first=at,
@@ -246,24 +248,41 @@ def _observe(
     )
 
 
-def _temporary(process: Process, context: ProcessContext) -> tuple[str, ...]:
-    """Return the directories that `$TMPDIR` in a policy stands for, the likeliest first.
+def _unwritable_roots(policy: Policy, table: MountTable | None) -> tuple[str, ...]:
+    """Return roots that are writable under the policy, and not by the mounts of a command.
 
-    Codex fills in its own `TMPDIR`. Claude Code makes a directory `claude-UID` below /tmp, and another below
-    `CLAUDE_CODE_TMPDIR`, which its commands have with that name added; both are writable (2.1.332).
+    A root may be a symlink, which a mount table does not show: a root is left out if a writable mount has the
+    same last name.
     """
-    own = process.env or {}
+    if table is None:
+        return ()
+    possible_targets = {posixpath.basename(mount.point) for mount in table.mounts if not mount.read_only}
+    roots = [root for root in policy.writable_roots if table.may_write(root) is False]
+    return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in possible_targets)
+
+
+def _exposed_paths(
+    policy: Policy, table: MountTable | None, host: MountTable | None, probes: Iterable[str | None]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which paths only the mounts of a command make writable: those of the user, and those in a
+    filesystem that the sandbox has for itself, where what is written is lost with it.
+
+    Args:
+        host: the mounts of its CLI.
+        probes: absolute paths; None in the place of an unknown one.
+    """
+    if table is None or policy.filesystem is Filesystem.UNKNOWN:
+        return (), ()
+    open_paths = dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
+    lost = tuple(path for path in open_paths if table.is_lost(path, host))
+    return tuple(path for path in open_paths if path not in lost), lost
+
+
+def _temporary(process: Process, context: ProcessContext) -> str | None:
+    """Return the directory that `$TMPDIR` in a policy stands for, or None: a CLI fills in its own."""
     cli = next((p for p in context.tree.above(process) if p.agent or is_codex(p)), None)
-    above = (cli.env if cli is not None else None) or own
-    paths = [(above if cli is None or is_codex(cli) else own).get("TMPDIR")]
-    if cli is not None and cli.agent == "claude":
-        given = [path for name in ("TMPDIR", _CLAUDE_TMPDIR) if (path := own.get(name))]
-        made = [path for path in given if _CLAUDE_TMP.fullmatch(posixpath.basename(path))]
-        bases = (above.get(_CLAUDE_TMPDIR), above.get("TMPDIR"), "/tmp", "/private/tmp")  # noqa: S108
-        names = {posixpath.basename(path) for path in made}
-        paths += made + [posixpath.join(base, name) for base in bases if base for name in sorted(names)]
-    absolute = (posixpath.normpath(path) for path in paths if path and path.startswith("/"))
-    return tuple(dict.fromkeys(absolute))
+    path = ((cli.env if cli is not None else None) or process.env or {}).get("TMPDIR", "")
+    return posixpath.normpath(path) if path.startswith("/") else None
 
 
 def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:

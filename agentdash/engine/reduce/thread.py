@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from agentdash.engine.detect import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
-    add_left_out,
     add_moment,
     add_violation,
     drop_calls_without_output,
@@ -28,6 +27,11 @@ _MAX_SKIP_REASONS: Final = 20
 """Counted separately: a damaged or hostile file names a new type in each line."""
 _MAX_GRANTS: Final = 64
 """Kept of a thread, the newest."""
+_STATED_AT_START: Final = (
+    *("agent", "cwd", "version", "originator", "source", "parent", "forked_from"),
+    *("nickname", "role", "path", "side_chat", "helper"),
+)
+"""Fields of a thread that its first line states."""
 _OTHER_REASONS: Final = "for other reasons"
 _TURNS_MARKED_SINCE: Final = (0, 99)
 """First Codex that writes where turns begin and end."""
@@ -80,8 +84,6 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
             return start_call(thread, event)
         case e.CallEnded():
             return _grant(end_call(thread, event, home), event)
-        case e.CallsLeftOut():
-            return add_left_out(thread, event)
         case e.SandboxFailed():
             return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):
@@ -131,23 +133,8 @@ def _count_skipped(thread: Thread, event: e.LineSkipped) -> Thread:
 
 
 def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
-    return replace(
-        thread,
-        created_at=event.at,
-        agent=event.agent,
-        cwd=event.cwd,
-        version=event.version,
-        originator=event.originator,
-        source=event.source,
-        parent=event.parent,
-        forked_from=event.forked_from,
-        nickname=event.nickname,
-        role=event.role,
-        path=event.path,
-        side_chat=event.side_chat,
-        helper=event.helper,
-        platform=platform(event.cwd or ""),
-    )
+    stated = {name: getattr(event, name) for name in _STATED_AT_START}
+    return replace(thread, created_at=event.at, platform=platform(event.cwd or ""), **stated)
 
 
 def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -32,7 +32,6 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.causes import causes
 from agentdash.model.denials import may_not
 from agentdash.model.events import (
-    Event,
     FileSeen,
     LocksSeen,
     ObservationsRecalled,
@@ -51,10 +50,9 @@ from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import recordings
-from agentdash.replay.library.entry import RECORDING, Entry, EntryDigests
+from agentdash.replay.library.entry import RECORDING, Entry
 from agentdash.replay.streams import past_requests
 from agentdash.replay.whole_log import read_whole
-from agentdash.store.digests import DigestStore
 
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
@@ -67,7 +65,6 @@ class Library:
         clock: the time against which ages are measured.
         claude_home: the configuration directory of Claude Code; None: its sessions are left out.
         recordings: the directory of recordings; None: they are left out.
-        digests: of earlier readings; None: all files are read.
         recall: returns what was seen of threads while they ran.
     """
 
@@ -77,20 +74,18 @@ class Library:
         clock: Clock,
         claude_home: ClaudeHome | None = None,
         recordings: Path | None = None,
-        digests: DigestStore | None = None,
         recall: Callable[[CodexHome, Iterable[str]], Mapping[str, ThreadMemory]] = lambda *_: {},
     ) -> None:
         self.home = home
         self._claude_home = claude_home
         self._recordings = recordings
         self._clock = clock
-        self._store = digests
         self._recall = recall
         self._memories: Mapping[str, ThreadMemory] = {}
-        self._digests: EntryDigests | None = None
         self._names: dict[str, str] | None = None
         """Names of threads, from the session index."""
-        self._owners: Owners | None = None
+        self._loaded: Mapping[str, int] = {}
+        """The processes that have threads loaded, by thread or path."""
         self._paths: dict[str, Path] = {}
         """The logs of all threads."""
         self._parents: dict[str, Thread | None] = {}
@@ -165,7 +160,7 @@ class Library:
         return entry if unchanged and not active else replace(entry, is_read=False)
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read: first those that are known from an earlier reading.
+        """Yield the entries as they are read.
 
         Args:
             wanted: returns keys of entries on the screen; these are read before any other.
@@ -174,24 +169,14 @@ class Library:
         self._names = {named.thread: named.name for named in index.names}
         if index.problem is not None:
             self.unread[index.problem] = None
-        self._owners = Owners.look(self.home, self._clock.now())
+        self._loaded = _loaded(self.home, self._clock.now())
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._memories = self._recall(self.home, self._paths)
         self._parents = {}
         pending = {entry.key: entry for entry in entries if not entry.is_read}
-        if self._store is not None:
-            self._digests = EntryDigests(self._store, entries, self._inputs)
-            for entry in self._digests.restore({entry.path: entry for entry in pending.values()}):
-                if not self._has_owner(entry):
-                    del pending[entry.key]
-                    yield entry
-        try:
-            while pending:
-                first = next((key for key in wanted() if key in pending), next(iter(pending)))
-                yield self.read(pending.pop(first))
-        finally:
-            if self._digests is not None:
-                self._digests.save()
+        while pending:
+            first = next((key for key in wanted() if key in pending), next(iter(pending)))
+            yield self.read(pending.pop(first))
 
     # ------------------------------------------------------------ reading
 
@@ -210,8 +195,6 @@ class Library:
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
         self._parents[entry.id] = thread.as_parent()
-        if self._digests is not None and entry.problem is None and not self._has_owner(entry):
-            self._digests.keep(entry, now)
         return entry
 
     def _fleet(self, entry: Entry, fleet: Fleet, thread: Thread, now: float) -> Fleet:
@@ -221,33 +204,13 @@ class Library:
         threads = fleet.threads if parent is None else {parent.id: parent, **fleet.threads}
         memories = self._memories_of(entry.id, thread.parent)
         recalled = [ObservationsRecalled(at=now, memory=memory) for memory in memories]
-        owners = self._owners or Owners.look(self.home, now)
-        owned = owners.events(entry.id, entry.path, thread.parent)
+        # a sub-agent of Claude Code runs in the process of its session
+        names = [entry.id, clean_line(str(entry.path)), (thread.parent or "") * (entry.agent == "claude")]
+        pid = next((self._loaded[name] for name in names if name in self._loaded), None)
+        locked = LocksSeen(at=now, holders={} if pid is None else {entry.id: pid}, readable=True)
+        owned = [locked, ProcessesCounted(at=now)]
         fleet = reduce(replace(fleet, threads=threads), [*owned, *recalled])
         return fleet if entry.id in fleet.requests else reduce(fleet, past_requests(thread, now))
-
-    def _has_owner(self, entry: Entry) -> bool:
-        """Return whether a process has a thread loaded."""
-        return self._owners is None or self._owners.owner(entry.id, entry.path, entry.parent) is not None
-
-    def _inputs(self, entry: Entry) -> tuple[object, ...]:
-        """Return what an entry depends on apart from session files: its name, what was seen of it, and what
-        was asked for."""
-        name = (self._names or {}).get(entry.id)
-        memories = self._memories_of(entry.id, entry.parent)
-        if entry.agent == "codex":
-            return (name, memories)
-        place = FileSeen(at=0.0, thread=entry.id, path=clean_line(str(entry.path)), size=0, modified=0.0)
-        thread = Thread(
-            entry.id,
-            created_at=entry.begun,
-            agent=entry.agent,
-            cwd=entry.cwd,
-            parent=None if entry.fork else entry.parent,
-            file=place,
-        )
-        requests = [replace(event.requested, read_at=None) for event in past_requests(thread, 0.0)]
-        return (name, memories, requests)
 
     def _memories_of(self, *threads: str | None) -> list[ThreadMemory]:
         return [self._memories[thread] for thread in threads if thread and thread in self._memories]
@@ -324,44 +287,20 @@ def _reason(worker: Worker) -> str:
     return clean_line(fact.object if is_plain else fact.text, _MAX_TITLE_CHARS)
 
 
-# ------------------------------------------------------------
-# Which threads processes have loaded now, by one look at locks and processes
+def _loaded(home: CodexHome, at: float) -> dict[str, int]:
+    """Return the processes that have threads loaded, by thread, or by the path of a log that they hold open.
 
-
-class Owners(NamedTuple):
-    """The processes that have threads loaded."""
-
-    at: float
-    """When was looked (unix seconds)."""
-    pids: Mapping[str, int]
-    """By thread, of lock holders and of processes with session files; by the path of a log that they hold
-    open."""
-
-    @classmethod
-    def look(cls, home: CodexHome, at: float) -> Owners:
-        """Return the owners of all threads; `at` is now (unix seconds)."""
-        sensor = ProcessSensor()
-        seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
-        pids: dict[str, int] = {}
-        for process in (event.process for event in seen if isinstance(event, ProcessSeen)):
-            pids |= dict.fromkeys(process.rollouts, process.pid)
-            if (thread := _thread_of(process, at)) is not None:
-                pids[thread] = process.pid
-        return cls(at, pids | locks(home, at).holders)
-
-    def owner(self, thread: str, path: Path, parent: str | None) -> int | None:
-        """Return the process that has a thread loaded, or None.
-
-        A sub-agent of Claude Code runs in the process of its session.
-        """
-        names = [thread, clean_line(str(path)), *([parent or ""] if thread.startswith("agent-") else [])]
-        return next((self.pids[name] for name in names if name in self.pids), None)
-
-    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
-        """Return the events by which a thread has an owner, or none."""
-        pid = self.owner(thread, path, parent)
-        holders = {} if pid is None else {thread: pid}
-        return [LocksSeen(at=self.at, holders=holders, readable=True), ProcessesCounted(at=self.at)]
+    Args:
+        at: now (unix seconds).
+    """
+    sensor = ProcessSensor()
+    seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
+    pids: dict[str, int] = {}
+    for process in (event.process for event in seen if isinstance(event, ProcessSeen)):
+        pids |= dict.fromkeys(process.rollouts, process.pid)
+        if (thread := _thread_of(process, at)) is not None:
+            pids[thread] = process.pid
+    return pids | locks(home, at).holders
 
 
 def _thread_of(process: Process, at: float) -> str | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Final
+import posixpath
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 
@@ -14,12 +14,12 @@ from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
 from agentdash.thresholds import passed
-from agentdash.tui.fleet.columns import Column, Item, Layout
 from agentdash.tui.fleet.differences import difference_line
+from agentdash.tui.fleet.rows import Row
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
-from agentdash.tui.worker.usage import cost_words, is_nearly_full
+from agentdash.tui.worker.overview import context_words, cost_words
 
 CARDS_BELOW_CELLS: Final = 50
 """In a narrower list, workers that need the user have their names on a line of their own, and others lose
@@ -40,14 +40,92 @@ _CONTEXT_CELLS: Final = 5
 """The longest count, `12.4k`."""
 _COST_CELLS: Final = 7
 """The longest usual cost, `$123.45`."""
-_ROUNDING: Final = 1e-9
-"""29 of 100 is 28.999… % in binary."""
+_FULL_FROM: Final = 0.8
+"""Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
 _MIN_OBJECT_CELLS: Final = 18
 """Where an object has less room, the words before it are left out."""
+_GAP_CELLS: Final = 1
 _INDENT: Final = 4
 """Of the lines below a worker's first."""
 _MAX_OBJECT_LINES: Final = 3
 """Of the object of a worker that needs the user, in a narrow list."""
+
+
+# ---------------------------------------------------------------- columns
+
+
+Item: TypeAlias = tuple[Row, Worker]
+
+
+class Column(NamedTuple):
+    """A column of a list."""
+
+    title: str
+    """Left out where the column is narrower."""
+    width: Callable[[int, Glyphs], int] | None
+    """Cells of it in a list of so many cells; 0: it is left out. None: it takes what the others leave."""
+    cell: Callable[[Item, int, Look], Line]
+    """Content for an item in at most so many cells."""
+    align_right: bool = False
+    sorts: str | None = None
+    """By what a click on the title sorts the list; None: it does not."""
+
+
+class Layout(NamedTuple):
+    """The columns of a list of a certain width, with their widths."""
+
+    columns: tuple[tuple[Column, int], ...]
+
+    @property
+    def main_at(self) -> int:
+        """Return in which cell the column begins that takes what the others leave."""
+        before = next(n for n, (column, _) in enumerate(self.columns) if column.width is None)
+        return sum(cells + _GAP_CELLS for _, cells in self.columns[:before])
+
+    @property
+    def main_cells(self) -> int:
+        """Return the width of that column."""
+        return next(cells for column, cells in self.columns if column.width is None)
+
+    def titles(self, sort: str = "", sign: str = "") -> Line:
+        """Return the title row, gutter included.
+
+        Args:
+            sort: by what the list is sorted; the column that sorts so is marked.
+            sign: the mark.
+        """
+        spans = []
+        for column, cells in self.columns:
+            is_sorted = bool(sort) and column.sorts == sort
+            title = column.title + (sign if is_sorted else "")
+            text = pad(title if cell_len(title) <= cells else "", cells, right=column.align_right)
+            action = f"app.sort_by('{column.sorts}')" if column.sorts else None
+            spans.append(Span(" " * _GAP_CELLS + text, "chosen" if is_sorted else "title", action))
+        return tuple(spans)
+
+    def line(self, item: Item, look: Look, *, main: Line | None = None) -> Line:
+        """Return an item on one line. Spaces have no tone: some are underlined, or a ground.
+
+        Args:
+            item: a row and its worker.
+            look: what drawing depends on beside it.
+            main: replaces the content of the column that takes what the others leave.
+        """
+        spans: list[Span] = []
+        for column, cells in self.columns:
+            shown = main if main is not None and column.width is None else column.cell(item, cells, look)
+            fill = " " * (cells - width(shown))
+            before, after = (fill, "") if column.align_right else ("", fill)
+            spans += [Span(before), *shown, Span(after + " " * _GAP_CELLS)]
+        return (*spans[:-1], Span(spans[-1].text[_GAP_CELLS:]))
+
+
+def layout(columns: Sequence[Column], cells: int, glyphs: Glyphs) -> Layout:
+    """Return the columns that fit into `cells`."""
+    widths = [column.width(cells, glyphs) if column.width else None for column in columns]
+    rest = max(1, cells - sum(width + _GAP_CELLS for width in widths if width))
+    placed = zip(columns, (rest if width is None else width for width in widths), strict=True)
+    return Layout(tuple((column, width) for column, width in placed if width))
 
 
 # ---------------------------------------------------------------- what a worker does, or needs
@@ -125,9 +203,9 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     row, worker = item
     tone: Tone = "strong" if worker.needs_you else "" if worker.group == "running" else "muted"
     if not (worker.below and row.folded):
-        if not (marks := _marks(worker, look)) or (room := cells - width(marks)) < _MIN_OBJECT_CELLS:
-            return fact_line(fact_of(worker), cells, look, tone)
-        return justify(fact_line(fact_of(worker), room, look, tone), marks, cells, look.glyphs.ellipsis)
+        marks = _marks(worker, cells - _MIN_OBJECT_CELLS, look)
+        said = fact_line(fact_of(worker), cells - width(marks), look, tone)
+        return justify(said, marks, cells, look.glyphs.ellipsis) if marks else said
     more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
     below = Span(f"{worker.below[0].replace('-', ' ', 1)}{more}  ", "ask")
     room = cells - width((below,))
@@ -135,10 +213,19 @@ def _what_cell(item: Item, cells: int, look: Look) -> Line:
     return fit((below, *rest), cells, look.glyphs.ellipsis)
 
 
-def _marks(worker: Worker, look: Look) -> Line:
-    """Return the thresholds that a worker has passed."""
-    words = ", ".join(words for _, words in passed(worker, look.thresholds, look.now))
-    return (Span(f"  {words}", "stuck"),) if words else ()
+def _marks(worker: Worker, cells: int, look: Look) -> Line:
+    """Return, as far as there is room, the thresholds that a worker has passed, and how many workers edit one
+    file."""
+    found: list[Span] = [
+        Span(f"  {words}", "stuck") for _, words in passed(worker, look.thresholds, look.now)
+    ]
+    if worker.same_files:
+        path = worker.same_files[0].path
+        editors = 1 + sum(each.path == path for each in worker.same_files)
+        found.append(Span(f"  {editors} edit {posixpath.basename(path)}", "waited"))
+    while found and width(tuple(found)) > cells:
+        found.pop()
+    return tuple(found)
 
 
 # ---------------------------------------------------------------- cells of the other columns
@@ -223,8 +310,7 @@ def _context_cell(item: Item, cells: int, _: Look) -> Line:
     if share is None:
         text = count(worker.tokens.total or (shown.total if shown else None))
         return (Span(elide(text, cells, ""), "muted"),)
-    text = f"{math.floor(100 * share + _ROUNDING)}%"
-    return (Span(elide(text, cells, ""), "waited" if is_nearly_full(share) else "muted"),)
+    return (Span(elide(context_words(worker), cells, ""), "waited" if share >= _FULL_FROM else "muted"),)
 
 
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:

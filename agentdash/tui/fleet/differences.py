@@ -6,7 +6,7 @@ from typing import Final
 
 from agentdash.model.causes import causes
 from agentdash.model.fact import FactKind
-from agentdash.model.findings import DENIAL_KINDS, Finding, expected_label, value_in_words
+from agentdash.model.findings import DENIAL_KINDS, FIELD_LABELS, Finding, expected_label, value_in_words
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, LayerField
 from agentdash.model.worker import Worker
 from agentdash.tui.format import elide, elide_path
@@ -16,6 +16,7 @@ from agentdash.tui.theme import SEVERITY_TONES, Look
 _MAIN: Final = (LayerField.FILES, LayerField.NETWORK)
 """What is said of a sandbox; other facts only where it does not differ in these."""
 _ORIGINS: Final = {"requested": "asked for"}
+_NETWORKS: Final = {"off": "no network", OWN_NETWORK: "no network", "on": "network", HOST_NETWORK: "network"}
 _DENIED: Final = "denied"
 _WITH_CONFIGURED_FROM_CELLS: Final = 46
 """In a narrower column there is no room for the configured policy."""
@@ -65,19 +66,8 @@ def _denied(worker: Worker, finding: Finding) -> str:
 
 
 def _value(name: LayerField, value: str) -> str:
+    """Return a value in words that need no label beside them: `no sandbox`, `network flag unset`."""
+    if name is LayerField.NETWORK and value in _NETWORKS:
+        return _NETWORKS[value]
     words = value_in_words(name, value)
-    match name:
-        case LayerField.FILES:
-            return words
-        case LayerField.NETWORK:
-            off, on = ("off", OWN_NETWORK), ("on", HOST_NETWORK)
-            return "no network" if value in off else "network" if value in on else f"network {words}"
-        case LayerField.NETWORK_FLAG:
-            words = {"1": 'says "no network"', "unset": "missing"}.get(value, value)
-            return f"flag {words}"
-        case LayerField.SANDBOX_FLAG:
-            return f"CODEX_SANDBOX={value}"
-        case LayerField.TMUX:
-            return f"ran {words} via tmux" if value.startswith("outside") else f"tmux {words}"
-        case _:
-            return f"{name} {words}"
+    return words if name is LayerField.FILES else f"{FIELD_LABELS[name]} {words}"

@@ -13,8 +13,7 @@ from typing import Final
 
 from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.fleet.cells import COLUMNS, SANDBOX_COLUMNS, row_lines, sandbox_lines
-from agentdash.tui.fleet.columns import Layout, layout
+from agentdash.tui.fleet.cells import COLUMNS, SANDBOX_COLUMNS, Layout, layout, row_lines, sandbox_lines
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph

@@ -17,9 +17,8 @@ from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, keep_places
-from agentdash.tui.primitives.filter_bar import FilterBar
+from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import Line, Span
@@ -87,7 +86,7 @@ class FleetScreen(Page):
     header = getters.query_one(Header)
     titles = getters.query_one("#titles", Lines)
     panel = getters.query_one(WorkerPanel)
-    bar = getters.query_one(FilterBar)
+    bar = getters.query_one("#filter", FilterBar)
     footer = getters.query_one(Footer)
 
     class FilterChanged(Message):
@@ -255,11 +254,11 @@ class FleetScreen(Page):
         in_panel = PANEL_HINTS if self.focused is self.panel.tab else self._hints
         self.footer.show_hints(WORKER_HINTS if self.is_zoomed else in_panel)
 
-    @on(FilterBar.Edited)
+    @on(FilterBar.Edited, "#filter")
     def _filter_edited(self, event: FilterBar.Edited) -> None:
         self.apply_filter(self.filter._replace(text=event.text))
 
-    @on(FilterBar.Closed)
+    @on(FilterBar.Closed, "#filter")
     def _filter_closed(self, event: FilterBar.Closed) -> None:
         if not event.submitted:
             self.apply_filter(self.filter._replace(text=""))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,13 +25,10 @@ from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.choices import Choices
-from agentdash.tui.primitives.filter_bar import FilterBar
-from agentdash.tui.primitives.line_input import focus_unless_typing
+from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 
-_LISTED_FIRST: Final = 200
-"""Sessions that are listed before the first paint: more than any screen shows."""
 _REPORT_INTERVAL_S: Final = 0.1
 """Between two portions of entries or hits from a thread: a call for each would flood the event loop."""
 _REARRANGE_INTERVAL_S: Final = 1.0
@@ -88,16 +84,12 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         return self.root
 
     def on_ready(self) -> None:
-        """List the newest sessions at once; list and read all others in a thread."""
-        self._put_new(islice(self._library.entries(), _LISTED_FIRST))
+        """List and read all sessions in a thread."""
         self._arrange()
         self.run_worker(self._read_all, thread=True, name="fill")
         self.set_interval(_REARRANGE_INTERVAL_S, self.rearrange_if_stale)
 
     # ---------------------------------------------------------------- read
-
-    def _put_new(self, entries: Iterable[Entry]) -> None:
-        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
 
     def _read_all(self) -> None:
         """Read all sessions, those in the viewport first. Runs in a thread."""
@@ -123,7 +115,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _show_listed(self, entries: Sequence[Entry]) -> None:
         self._problem = None if entries else self._library.problem or ""
         self.model.keep({entry.key for entry in entries})
-        self._put_new(entries)
+        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
         self._arrange()
 
     def _show_read(self, entries: Sequence[Entry]) -> None:

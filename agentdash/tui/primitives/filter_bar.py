@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agentdash.tui.keys import bindings
-from agentdash.tui.primitives.line_input import LineInput
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line
 
+_MAX_LENGTH: Final = 500
+"""Characters. Each key costs time in proportion to the text, so one of a megabyte would stop the screen."""
 _NAME: Final = re.compile(r"(?<!\S)@([\w-]+)")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -25,6 +27,41 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 def expanded(text: str, saved: Mapping[str, str]) -> str:
     """Return a filter with the saved ones in place of their names; `@name` of none of them is a word."""
     return _NAME.sub(lambda match: saved.get(match[1], match[0]), text)
+
+
+class LineInput(Input):
+    """An input that takes no key that was typed after its enter, and no text that makes it too long."""
+
+    _opener: Widget | None = None
+    """What had the focus before."""
+
+    def __init__(self, placeholder: str = "") -> None:
+        super().__init__(placeholder=placeholder, max_length=_MAX_LENGTH, compact=True)
+
+    def open(self, text: str) -> None:
+        """Take the focus, with this text."""
+        self._opener = self.screen.focused
+        self.value = text
+        self.screen.set_focus(self)  # at once: `focus` waits, and the keys typed ahead do not
+
+    def close(self) -> None:
+        """Return the focus."""
+        if self.screen.focused is self:
+            self.screen.set_focus(self._opener)
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key != "enter":
+            return
+        event.stop()
+        event.prevent_default()
+        await self.action_submit()
+        self.close()
+
+
+def focus_unless_typing(widget: Widget) -> None:
+    """Focus a widget at once; not if an input has been opened meanwhile."""
+    if not isinstance(widget.screen.focused, Input):
+        widget.screen.set_focus(widget)
 
 
 class FilterBar(Horizontal):

@@ -15,14 +15,17 @@ from textual.worker import get_current_worker
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
 from agentdash.replay.cursor import members_only
+from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.library.search import Hit, TextSearch
+from agentdash.replay.player import Player
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.options import Feed, Options
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.transport.bar import MARKED, Mark, Player, Position, Transport, legend, sign_of
+from agentdash.tui.transport.bar import Position, Transport, legend, sign_of
 
 HINTS: Final = ("pause", "next-event", "next-turn", "next-failure", "next-mark", "search", "export")
 """Keys of time."""
@@ -36,7 +39,6 @@ _STEP_TARGETS: Final = {
 _WRAPS: Final = ("failure", "mark")
 """Targets that wrap around: no key goes back to them."""
 _SHARE: Final = re.compile(r"(\d{1,3})%")
-_DEFAULT_OPTIONS: Final = Options()
 _POSITION_REFRESH_S: Final = 0.25
 """The position moves between two snapshots too; four times a second looks continuous."""
 
@@ -80,7 +82,7 @@ class ReplayApp(AgentDash):
         player: Player,
         *,
         export: Callable[[Path], str],
-        options: Options = _DEFAULT_OPTIONS,
+        options: Options,
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
         self.bar = Transport()
@@ -176,27 +178,29 @@ class ReplayApp(AgentDash):
 
     def action_search(self) -> None:
         """Edit the words to find in this session, or the time to go to."""
-        self._edit("seek", self._search.words if self._search else "")
+        self.bar.edit("seek", self._search.words if self._search else "")
 
     def action_export(self) -> None:
         """Edit the name of the file to export to."""
-        self._edit("export", f"session-{self._player.thread[:8]}.html")
+        self.bar.edit("export", f"session-{self._player.thread[:8]}.html")
 
-    def _edit(self, bar: str, text: str) -> None:
-        self.bar.edit(bar, text)
+    @on(FilterBar.Closed, "#export")
+    def _export_entered(self, event: FilterBar.Closed) -> None:
+        if event.submitted and (file := event.text.strip()):
+            self.show_message(f"Writing {file} ...")
+            self.run_worker(partial(self._write, file), thread=True, name="export", exclusive=True)
 
-    @on(Transport.Entered)
-    def _entered(self, event: Transport.Entered) -> None:
-        if event.bar == "export":
-            self.show_message(f"Writing {event.text} ...")
-            self.run_worker(partial(self._write, event.text), thread=True, name="export", exclusive=True)
-        elif share := _SHARE.fullmatch(event.text):
+    @on(FilterBar.Closed, "#seek")
+    def _seek_entered(self, event: FilterBar.Closed) -> None:
+        text = event.text.strip()
+        if not event.submitted or not text:
+            return
+        if share := _SHARE.fullmatch(text):
             self._player.seek(min(1.0, int(share[1]) / 100))
-        elif not self._player.seek_typed(event.text):
-            self.show_message(f"Searching for {event.text} ...")
-            self.run_worker(
-                partial(self._run_search, event.text), thread=True, name="find", group="find", exclusive=True
-            )
+        elif not self._player.seek_typed(text):
+            self.show_message(f"Searching for {text} ...")
+            job = partial(self._run_search, text)
+            self.run_worker(job, thread=True, name="find", group="find", exclusive=True)
         self.draw()
 
     def _write(self, file: str) -> None:

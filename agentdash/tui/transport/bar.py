@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from textual import getters, on
+from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Click
 from textual.geometry import Region
 from textual.message import Message
 
-from agentdash.replay.index import MARKED, Mark
+from agentdash.replay.index import Mark
 from agentdash.replay.player import Player
 from agentdash.tui.format import clock, date
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
 from agentdash.tui.theme import ASCII, Look
-
-__all__ = ["MARKED", "Mark", "Player", "Position", "Transport"]
 
 _SIGNS: Final[tuple[tuple[Mark, str, Tone, str], ...]] = (
     (Mark.MISMATCH, "≠", "mismatch", "A sandbox is seen to differ."),
@@ -96,18 +94,6 @@ class Transport(Vertical):
     """The bar, with the inputs below it. It is always visible: a replay must not be mistaken for the live
     dashboard."""
 
-    class Entered(Message):
-        """A text was entered.
-
-        Args:
-            bar: id of the input: `seek` or `export`.
-        """
-
-        def __init__(self, bar: str, text: str) -> None:
-            self.bar = bar
-            self.text = text
-            super().__init__()
-
     position = getters.query_one(Position)
 
     def compose(self) -> ComposeResult:
@@ -121,16 +107,6 @@ class Transport(Vertical):
     def edit(self, bar: str, text: str) -> None:
         """Open an input with a text."""
         self.query_one(f"#{bar}", FilterBar).edit(text)
-
-    @on(FilterBar.Edited)
-    def _edited(self, event: FilterBar.Edited) -> None:
-        event.stop()
-
-    @on(FilterBar.Closed)
-    def _input_closed(self, event: FilterBar.Closed) -> None:
-        event.stop()
-        if event.submitted and event.text.strip():
-            self.post_message(self.Entered(event.bar.id or "", event.text.strip()))
 
 
 def bar_ends(player: Player, now: float, cells: int) -> tuple[Line, Line]:

@@ -12,13 +12,10 @@ from agentdash.model.findings import FIELD_LABELS, Side, Verdict, difference, si
 from agentdash.model.layers import DifferingField
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp, stamp_cells
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph
 from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look, sign
 
 _SOURCE_CELLS: Final = 12
-_RULE_CELLS: Final = 24
-_TEXT_BESIDE_FROM_CELLS: Final = 90
-"""In a narrower panel the text of an evidence stands below source, time and rule, which take 51 cells."""
 _LABEL_CELLS: Final = 16
 """The longest label, `configured then`, and a space."""
 _LABELS_BESIDE_FROM_CELLS: Final = 50
@@ -63,11 +60,7 @@ def evidence(items: Iterable[Evidence], cells: int, look: Look) -> list[Line]:
             Span(pad(stamp(item.at, look.now), column) + "  ", "muted"),
         )
         text = item.text if item.agrees else f"{item.text}  (against)"
-        if cells >= _TEXT_BESIDE_FROM_CELLS:
-            rule = Span(pad(item.rule, _RULE_CELLS) + " ", "muted")
-            lines += paragraph(text, cells, head=(*head, rule), cap=4)
-        else:
-            lines += [(*head, Span(item.rule, "muted")), *paragraph(text, cells, indent=2, cap=8)]
+        lines += [(*head, Span(item.rule, "muted")), *paragraph(text, cells, indent=2, cap=8)]
     return lines
 
 
@@ -156,16 +149,9 @@ def _heading(cause: Cause, cells: int, look: Look) -> list[Line]:
     tone = SEVERITY_TONES[cause.worst.severity]
     since = min(finding.since for finding in cause.findings)
     times = sum(finding.count for finding in cause.findings)
-    words = Span(f"{look.glyphs.directions[cause.worst.direction]} {cause.words}", tone)
-    when = Span(f"since {stamp(since, look.now)}, {times}x", "muted")
-    kinds = ", ".join(cause.kinds)
-    if width((words, when)) < cells:
-        return [
-            justify((words,), (when,), cells, look.glyphs.ellipsis),
-            *paragraph(kinds, cells, "muted", indent=2),
-        ]
-    about = f"{when.text} {look.glyphs.dot} {kinds}"
-    return [*paragraph(words.text, cells, tone), *paragraph(about, cells, "muted", indent=2)]
+    words = f"{look.glyphs.directions[cause.worst.direction]} {cause.words}"
+    about = f"since {stamp(since, look.now)}, {times}x {look.glyphs.dot} {', '.join(cause.kinds)}"
+    return [*paragraph(words, cells, tone), *paragraph(about, cells, "muted", indent=2)]
 
 
 def _remedy(remedy: Remedy, cells: int) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from rich.cells import cell_len
@@ -15,13 +16,13 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Worker
+from agentdash.prices import cost, cost_text
 from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
 from agentdash.tui.worker.conversation import call_words, outcome, record
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
-from agentdash.tui.worker.usage import cost_words
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
 """In a narrower panel the timeline stands below."""
@@ -31,6 +32,8 @@ _MAX_SCREEN_LINES: Final = 10
 _MAX_OBJECT_LINES: Final = 8
 """Of a command or a question."""
 _BAR: Final = ("▏", "|")
+_ROUNDING: Final = 1e-9
+"""29 of 100 is 28.999… % in binary."""
 _LOW_BELOW_LINES: Final = 16
 _ASKING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _LABELS: Final = {
@@ -50,7 +53,7 @@ _TONES: Final[dict[str, Tone]] = {
 
 def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     """Return a worker in one line: its name, agent, parent, host, window, directory, cost and context."""
-    share = worker.context_share
+    context = context_words(worker)
     before = [
         " ".join(filter(None, (worker.agent.name, worker.agent.version))),
         f"child of {parent}" if parent else "",
@@ -58,7 +61,7 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
         worker.pane_there or "",
         f"window {worker.pane.window}" if worker.pane else "",
     ]
-    after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
+    after = [cost_words(worker), f"{context} context" if context else ""]
     dot = f" {look.glyphs.dot} "
     room = cells - sum(len(dot) + cell_len(part) for part in (worker.name, *before, *after) if part)
     directory = (
@@ -66,6 +69,20 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     )
     about = "".join(dot + part for part in (*before, directory, *after) if part)
     return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
+
+
+def context_words(worker: Worker) -> str:
+    """Return how full the context of a worker is, `37%`; empty if not known."""
+    share = worker.context_share
+    return "" if share is None else f"{math.floor(100 * share + _ROUNDING)}%"
+
+
+def cost_words(worker: Worker) -> str:
+    """Return what a worker has cost, `$0.12`: by list prices, else by its screen; empty if not known."""
+    found, shown = cost(worker.tokens.by_model), worker.on_screen
+    if found is not None:
+        return cost_text(found) if found.usd is not None or found.priced_usd > 0 else ""
+    return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
 def overview(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
@@ -77,10 +94,10 @@ def overview(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
     """
     if cells < _TIMELINE_BESIDE_FROM_CELLS:
         lines = summary(worker, cells, look, height)
-        return [*lines, BLANK, *_latest(worker, cells, look)]
+        return [*lines, BLANK, *timeline(worker, cells, look)]
     room = cells * 3 // 5
     left = summary(worker, room, look, height)
-    right = _latest(worker, cells - room - 3, look)
+    right = timeline(worker, cells - room - 3, look)
     bar = Span(f" {_BAR[look.glyphs is ASCII]} ", "rule")
     height = max(len(left), len(right))
     left, right = (side + [BLANK] * (height - len(side)) for side in (left, right))
@@ -137,6 +154,10 @@ def _state(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
         lines += paragraph(text, cells, head=(Span("stalled: ", "stuck"),), cap=3)
     if words := ", ".join(words for _, words in passed(worker, look.thresholds, look.now)):
         lines += paragraph(words, cells, head=(Span("threshold: ", "stuck"),), cap=2)
+    for same in worker.same_files:
+        here, there = (f"{stamp(each.at, look.now)} {each.call}" for each in (same.edit, same.other))
+        text = f"{same.path}, here {here}, by {same.name} {there}"
+        lines += paragraph(text, cells, head=(Span("same file: ", "waited"),), cap=3)
     if worker.below:
         below = (each.replace("-", " ", 1) for each in worker.below)
         lines += paragraph(f"below it: {', '.join(below)}", cells, "ask", head=(Span("! ", "ask"),), cap=3)
@@ -181,14 +202,6 @@ def remedies(worker: Worker) -> list[str]:
 
 
 # ---------------------------------------------------------------- timeline
-
-
-def _latest(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return what a worker did last; if only its screen tells, that."""
-    lines = timeline(worker, cells, look)
-    if worker.moments or worker.pane is None or worker.state in _ASKING:
-        return lines
-    return [*lines, *_dialog(worker, cells, look)]
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:

@@ -163,18 +163,21 @@ def sandbox_table(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
         return [(*padded("Sandbox", _LABEL_CELLS, "title"), Span("Nothing is known of it.", "muted"))]
     if cells < _TABLE_FROM_CELLS:
         return [*_chains(rows, columns, cells, look), *_below(sandbox, cells)]
-    texts = {column: [column, *(row.cells.get(column, "-") for row in rows)] for column in columns}
     room = cells - _LABEL_CELLS
     most = min(_MAX_COLUMN_CELLS, room // (len(columns) + 1) - _GAP_CELLS)
-    widths = [min(most, max(map(cell_len, texts[column]))) for column in columns]
-    rest = room - sum(width + _GAP_CELLS for width in widths)
+    widths = [
+        min(most, max(cell_len(text) for text in (column, *(row.cells.get(column, "-") for row in rows))))
+        for column in columns
+    ]
+    widths.append(room - sum(width + _GAP_CELLS for width in widths))
     at = sandbox.got.at
-    heads = [_Cell(column, width, "title") for column, width in zip(columns, widths, strict=True)]
-    seen = _Cell(f"observed {stamp(at, look.now)}" if at is not None else "", rest, "muted")
-    lines = _table_row("Sandbox", [*heads, seen])
-    for number, row in enumerate(rows, 1):
-        known = [_Cell(texts[column][number], width) for column, width in zip(columns, widths, strict=True)]
-        lines += _table_row(f" {row.label}", [*known, _Cell(row.remark, rest, row.tone)])
+    seen = f"observed {stamp(at, look.now)}" if at is not None else ""
+    titled: list[Tone] = ["title" for _ in columns]
+    plain: list[Tone] = ["" for _ in columns]
+    lines = _table_row("Sandbox", [*columns, seen], widths, [*titled, "muted"])
+    for row in rows:
+        texts = [*(row.cells.get(column, "-") for column in columns), row.remark]
+        lines += _table_row(f" {row.label}", texts, widths, [*plain, row.tone])
     return [*lines, *_below(sandbox, cells)]
 
 
@@ -189,22 +192,14 @@ def _chains(rows: Sequence[SandboxRow], columns: Sequence[str], cells: int, look
             yield from paragraph(row.remark, cells, row.tone, indent=3)
 
 
-class _Cell(NamedTuple):
-    """A text in a column."""
-
-    text: str
-    width: int
-    tone: Tone = ""
-
-
-def _table_row(label: str, row: Sequence[_Cell]) -> list[Line]:
+def _table_row(label: str, texts: Sequence[str], widths: Sequence[int], tones: Sequence[Tone]) -> list[Line]:
     """Return a row with its texts wrapped into their columns."""
     lines: list[Line] = []
-    wrapped = [wrap(cell.text, max(1, cell.width)) for cell in row]
+    wrapped = (wrap(text, max(1, cells)) for text, cells in zip(texts, widths, strict=True))
     for number, parts in enumerate(zip_longest(*wrapped, fillvalue="")):
         line = list(padded("" if number else label, _LABEL_CELLS, "title"))
-        for part, cell in zip(parts, row, strict=True):
-            line += padded(part, cell.width + _GAP_CELLS, cell.tone)
+        for part, cells, tone in zip(parts, widths, tones, strict=True):
+            line += padded(part, cells + _GAP_CELLS, tone)
         lines.append(tuple(line[:-1]))
     return lines
 

@@ -14,7 +14,7 @@ from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
 from agentdash.agents.launchers import is_always_listed
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import CallKind, Escalation, Outcome
+from agentdash.model.events import AllowedBy, CallKind, Escalation, Outcome
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -238,15 +238,14 @@ def _refusal(record: Record, output: str) -> Outcome | None:
     return "refused-by-approval" if _NOT_ASKED.search(output) else None
 
 
-def is_approved(record: Record) -> bool:
-    """Return whether a record states that the user allowed its call (`permissionDecision`)."""
+def allowed_by(record: Record) -> AllowedBy | None:
+    """Return what allowed a call (`permissionDecision`); None where that is not stated, or refused."""
     decision = record.permission_decision
-    return (
-        isinstance(decision, dict)
-        and decision.get("decision") == "accept"
-        and decision.get("reasonType") not in ("rule", "mode")
-        and str(decision.get("source", "")).startswith("user")
-    )
+    if not isinstance(decision, dict) or decision.get("decision") != "accept":
+        return None
+    if (reason := decision.get("reasonType")) in ("rule", "mode"):
+        return "rule" if reason == "rule" else "mode"
+    return "person" if str(decision.get("source", "")).startswith("user") else None
 
 
 def refused_connections(record: Record) -> Iterator[Refused]:

@@ -1,7 +1,8 @@
 """Findings about commands that run without the sandbox of their CLI.
 
 `sandbox-silently-off`: a sandbox is switched on in the settings of Claude Code, and commands run without one.
-`auto-approved-outside`: an automatic reviewer of Codex let a command leave a read-only sandbox.
+`child-mode-escalated`: a sub-agent may do more without being asked than its session. `auto-approved-outside`:
+an automatic reviewer of Codex let a command leave a read-only sandbox.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.observations import is_outside
 from agentdash.engine.judge.findings.wording import at_line, make_finding, period_in_words, policy_in_words
 from agentdash.model.denials import Remedy
@@ -21,6 +23,8 @@ from agentdash.model.policy import Filesystem
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.thread import Call, PolicyPeriod, Thread
 
+_MODES: Final = {"plan": 0, "default": 1, "dontAsk": 1, "acceptEdits": 2, "auto": 3, "bypassPermissions": 4}
+"""How much each permission mode of Claude Code allows without a question."""
 _LOG_TOLERANCE_S: Final = 1.0
 """How much earlier than the first line of a log the sandbox may be described in it."""
 _INSTALL: Final = Remedy(
@@ -138,6 +142,67 @@ def _finding(
         pids=dict.fromkeys(pid for o in outside for pid in o.pids),
         fields=[
             DifferingField(LayerField.FILES, expected, NO_SANDBOX, layer, "requested", expected_at, last)
+        ],
+    )
+
+
+# ---------------------------------------------------------------- sub-agents
+
+
+def child_mode_escalated(
+    thread: Thread, parent: ParentPolicy | None, requests: Sequence[Requested]
+) -> Iterator[Finding]:
+    """Yield a finding where a sub-agent's calls were allowed by a wider permission mode than its session's.
+
+    2.1.330 states what allowed a call. Of earlier versions the role's own mode counts, which these follow
+    unless the session's is wider.
+    """
+    if thread.agent == "codex" or parent is None or thread.created_at is None:
+        return
+    above = parent.policy_at(thread.created_at)
+    mode = above.policy.approval if above is not None else None
+    if above is None or mode not in _MODES:
+        return
+    role = next((each for each in requests if each.policy.approval in _MODES and each.read_at is None), None)
+    calls = [call for call in (*thread.calls, *thread.open_calls) if call.kind in ("command", "patch")]
+    by_mode = [call for call in calls if call.allowed_by == "mode"]
+    if by_mode and _MODES[mode] <= _MODES["default"]:
+        yield _escalated(above, mode, role, by_mode)
+    elif role is not None and _MODES[role.policy.approval or ""] > _MODES[mode]:
+        ran = [call for call in calls if call.allowed_by is None and _has_run(call)]
+        if ran and all(call.sandboxed is None for call in ran):  # a version that does not state it
+            yield _escalated(above, mode, role, ran)
+
+
+def _has_run(call: Call) -> bool:
+    return call.outcome in ("ended", "running", "timed-out")
+
+
+def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Sequence[Call]) -> Finding:
+    origin = role.origin(RequestField.APPROVAL) if role is not None else None
+    child_mode = role.policy.approval if role is not None else None
+    wider = f"`{child_mode}`, by its role" if child_mode else "a wider mode"
+    first, transcript = calls[0], EvidenceSource.TRANSCRIPT
+    rule = "allowed-by-mode" if first.allowed_by == "mode" else "ran-without-a-question"
+    evidence = [
+        Evidence(transcript, above.since, "permission-mode", f"the session's mode is {mode}"),
+        Evidence(transcript, first.at, rule, at_line(first.line, first.text)),
+    ]
+    if role is not None and origin is not None:
+        evidence.append(Evidence(EvidenceSource.CONFIG, role.since or above.since, "role-mode", str(origin)))
+    actual = child_mode or "allowed by its mode"
+    return make_finding(
+        FindingKind.CHILD_MODE_ESCALATED,
+        f"The sub-agent runs in {wider}, its session in `{mode}`: its calls are not asked about.",
+        configured=f"permission mode {mode} of its session",
+        got=str(origin) if origin else "its calls are allowed by its mode",
+        since=first.at,
+        last=max(call.ended_at or call.at for call in calls),
+        count=len(calls),
+        evidence=evidence,
+        calls=(call.id for call in calls),
+        fields=[
+            DifferingField(LayerField.APPROVAL, mode, actual, "configured", "parent", above.since, first.at)
         ],
     )
 

@@ -37,7 +37,7 @@ from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, S
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
-from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.requested import Requested, RequestField
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox, nested_worker_id
 
@@ -136,17 +136,16 @@ def _judge_layers(fleet: Fleet, process: Process, worker: str, below: Sequence[P
     """
     since = process.key.started
     request = next((each for each in reversed(fleet.requests.get(worker, ())) if each.since == since), None)
-    commands, container = _commands(process, below), _own_container(process, below)
-    is_per_command = request is not None and request.scope == "commands" and bool(commands)
-    seen = commands[-1] if is_per_command else process if container is None else None
+    container = _own_container(process, below)
+    seen = process if container is None else None
     around = enclosing_sandbox(seen, fleet.kernel)
     author = _author(fleet, around.process) if around else None
     applied = f"a container, by {container}" if container else None
     if around is not None:
         applied = author.in_words if author else "a sandbox: what built it is not known"
-    findings = tuple(_layer_findings(fleet, process, request, commands))
+    findings = tuple(_silently_off(fleet, process, request)) if request else ()
     verdict: Verdict = "mismatch" if findings else "unverified"
-    if not findings and container is None and _is_match(fleet, process, request, commands, author):
+    if not findings and container is None and _is_match(fleet, process, request, author):
         verdict = "match"
     return Sandbox(
         verdict=verdict,
@@ -161,20 +160,10 @@ def _judge_layers(fleet: Fleet, process: Process, worker: str, below: Sequence[P
     )
 
 
-def _commands(process: Process, below: Iterable[Process]) -> list[Process]:
-    """Return the shell commands of a worker that run now, oldest first."""
-    mark = COMMAND_MARKS.get(process.agent or "")
-    if mark is None:
-        return []
-    found = [each for each in below if mark in (each.env or {}) and not each.agent and not each.launcher]
-    return sorted(found, key=lambda each: each.key.started)
-
-
 def _is_match(
     fleet: Fleet,
     process: Process,
     request: Requested | None,
-    commands: Sequence[Process],
     author: _Author | None,
 ) -> bool:
     """Return whether a worker is known to have what it was asked for."""
@@ -184,11 +173,7 @@ def _is_match(
         return False
     if request.policy.is_full_access:
         return enclosing_sandbox(process, fleet.kernel) is None
-    is_own = author is not None and author.name == AGENT_NAMES.get(process.agent or "")
-    if request.scope == "worker":
-        return is_own
-    inside = [each for each in commands if enclosing_sandbox(each, process.kernel) is not None]
-    return is_own and bool(commands) and len(inside) == len(commands)
+    return author is not None and author.name == AGENT_NAMES.get(process.agent or "")
 
 
 def _observed(process: Process, host: Kernel | None) -> Got:
@@ -228,99 +213,47 @@ def _unread(request: Requested | None, container: str | None) -> Iterator[str]:
         yield f"what runs in the container that {container} started"
     if request is not None and request.origin(RequestField.FILESYSTEM) is None:
         yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
-    elif request is not None and request.policy.restricts_files and request.scope == "commands":
-        yield "commands that have ended: the sandbox is one around each command"
 
 
 # ---------------------------------------------------------------- asked for, and not there
 
 
-def _layer_findings(
-    fleet: Fleet, process: Process, request: Requested | None, commands: Sequence[Process]
-) -> Iterator[Finding]:
-    """Yield a finding where the worker, or a command of it, runs without the sandbox that was asked for."""
-    if request is None or not request.policy.restricts_files or process.kernel is None:
-        return
-    origin = request.origin(RequestField.FILESYSTEM)
-    if origin is None or (request.read_at is not None and not _is_typed(origin)):
-        return  # read after it was written: which settings were in force is not known
-    name = AGENT_NAMES.get(process.agent or "", process.agent or "it")
-    mark = request.dropped_by
-    if request.scope == "worker":
-        if mark is not None and _is_dropped(fleet, process, request, mark):
-            message = (
-                f"{name} was asked for a sandbox, and started none, without a word: it takes {mark.text} for"
-                " a sandbox that is around it already. It runs with all that its user may do."
-            )
-            yield _silently_off(origin, request, message, [process], mark)
-        return
-    outside = [each for each in commands if each.kernel and not enclosing_sandbox(each, process.kernel)]
-    if outside and fleet.kernel is not None:
-        message = f"{name} was asked to run each command in a sandbox, and runs this one without."
-        yield _silently_off(origin, request, message, outside, None)
-
-
-def _is_typed(origin: RequestOrigin) -> bool:
-    is_variable = origin.layer is RequestLayer.ENVIRONMENT and origin.file is None
-    return origin.layer is RequestLayer.ARGV or is_variable
-
-
-def _is_dropped(fleet: Fleet, process: Process, request: Requested, mark: RequestOrigin) -> bool:
-    """Return whether an inherited mark is the reason that no sandbox is there.
+def _silently_off(fleet: Fleet, process: Process, request: Requested) -> Iterator[Finding]:
+    """Yield a finding where a worker runs without the sandbox that was asked for: an inherited mark is the
+    reason.
 
     A mark that the CLI may have set itself, in a container that agentdash runs in as well, is not.
     """
-    host = fleet.kernel
-    if host is None or enclosing_sandbox(process, host) is not None:
-        return False
-    if mark.file is not None and request.read_at is not None:
-        return False
-    is_confined = bool(host.seccomp) or bool(host.sandboxed)
-    return not (is_confined and _NAMED_BY_CLI.fullmatch(mark.text))
-
-
-def _silently_off(
-    origin: RequestOrigin,
-    request: Requested,
-    message: str,
-    outside: Sequence[Process],
-    mark: RequestOrigin | None,
-) -> Finding:
-    """Return the finding about processes that run without the sandbox that was asked for.
-
-    Args:
-        origin: where it was asked for.
-        outside: the worker, or commands of it, oldest first.
-        mark: what keeps the worker from starting its sandbox.
-    """
-    first, since = outside[0], outside[0].key.started
-    source = EvidenceSource.CONFIG if origin.file else EvidenceSource.PROCESS
-    evidence = [Evidence(source, request.since or since, "sandbox-requested", str(origin))]
-    detail, remedy = f": {' '.join(first.argv)[:200]}", None
-    if mark is not None:
-        source, detail = EvidenceSource.CONFIG if mark.file else EvidenceSource.ENVIRONMENT, f"; {mark}"
-        evidence.append(Evidence(source, since, "inherited-mark", str(mark)))
-        remedy = Remedy(
-            f"unset {INHERITED}", where="the shell that it is started from, before it starts again"
-        )
-        if mark.file is not None:
-            remedy = Remedy(f"remove `{mark.text}` from {mark.where}, and start it again")
-    seccomp = first.kernel.seccomp if first.kernel else None
+    origin, mark, host = request.origin(RequestField.FILESYSTEM), request.dropped_by, fleet.kernel
+    if origin is None or mark is None or not request.policy.restricts_files:
+        return
+    if process.kernel is None or host is None or enclosing_sandbox(process, host) is not None:
+        return
+    if request.read_at is not None and origin.file is not None:
+        return  # read after it was written: which settings were in force is not known
+    if (host.seccomp or host.sandboxed) and _NAMED_BY_CLI.fullmatch(mark.text):
+        return
+    since, seccomp = process.key.started, process.kernel.seccomp
     filtered = f"seccomp {seccomp}, as agentdash itself" if seccomp else "no seccomp"
     kernel = f"{NO_SANDBOX} ({filtered}, no namespaces of its own)"
-    text = f"pid {first.pid} ({first.name}): {kernel}"
-    evidence.append(Evidence(EvidenceSource.KERNEL, since, "no-sandbox", text))
+    name = AGENT_NAMES.get(process.agent or "", process.agent or "it")
+    source = EvidenceSource.CONFIG if origin.file else EvidenceSource.PROCESS
+    inside = f"pid {process.pid} ({process.name}): {kernel}"
     files = request.policy.filesystem.value
-    return make_finding(
+    yield make_finding(
         FindingKind.SANDBOX_SILENTLY_OFF,
-        message,
+        f"{name} was asked for a sandbox, and started none, without a word: it takes {mark.text} for one that"
+        " is around it already. It runs with all that its user may do.",
         configured=str(origin),
-        got=f"pid {first.pid}: {kernel}{detail}",
+        got=f"pid {process.pid}: {kernel}; {mark}",
         since=since,
-        count=len(outside),
-        evidence=evidence,
-        remedy=remedy,
-        pids=(each.pid for each in outside),
+        evidence=[
+            Evidence(source, request.since or since, "sandbox-requested", str(origin)),
+            Evidence(EvidenceSource.ENVIRONMENT, since, "inherited-mark", str(mark)),
+            Evidence(EvidenceSource.KERNEL, since, "no-sandbox", inside),
+        ],
+        remedy=Remedy(f"unset {INHERITED}", where="the shell that it is started from, before the next start"),
+        pids=[process.pid],
         fields=[
             DifferingField(LayerField.FILES, files, NO_SANDBOX, "observed", "requested", request.since, since)
         ],

@@ -1,0 +1,238 @@
+"""`agentdash reach`: what each worker could write, read or connect to now, as the document
+`agentdash.reach/1` and as text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from agentdash.documents.worker import document
+from agentdash.model.policy import Network, Policy
+from agentdash.model.reach import Certainty, Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.states import Group
+from agentdash.model.times import iso
+from agentdash.model.worker import Snapshot, Worker
+from agentdash.report.elements import say
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MAX_PROCESSES: Final = 16
+"""Processes of one worker that are looked at: its newest ones."""
+_FLEET_FROM: Final = 2
+"""Workers from which a sum over the fleet is printed."""
+_VERBS: Final = {"connect": "connect to", "write": "write", "read": "read"}
+
+
+class ReachedReport(msgspec.Struct):
+    """A target that a worker reaches."""
+
+    kind: str
+    """`escape`: a socket by which commands run outside any sandbox. `takeover`: a file that others run or
+    trust. `credentials`: an agent that signs with keys. `secret`: keys or tokens. `worker`: the directory of
+    another worker. `network`: that of the host."""
+    path: str
+    """As this machine sees it; `network` for the network."""
+    what: str
+    """What it is."""
+    action: str
+    """`connect`, `write` (also create or replace), `read`."""
+    certainty: Literal["can", "may"]
+    """`may`: what `limits` names could refuse it."""
+    how: str
+    """How, where that is not the plain way: `create`, `replace`, `change its mode`, another path."""
+
+
+class WorkerReachReport(msgspec.Struct):
+    """What one worker could reach: at most this."""
+
+    id: str
+    name: str
+    agent: str
+    state: str
+    by: Literal["processes", "policy"] | None
+    """`processes`: read from the kernel, of those in `pids`. `policy`: none of its commands runs now, so that
+    it follows from the policy in force and from this user's rights. Null: not known."""
+    pids: list[int]
+    """The processes that were looked at."""
+    limits: list[str]
+    """What could refuse more, and cannot be read from outside."""
+    reached: list[ReachedReport]
+    """The worst first."""
+    unknown: list[str]
+    """Targets of which it is not visible whether it reaches them."""
+    cannot: int
+    """Number of targets that it cannot reach."""
+
+
+class FleetReachReport(msgspec.Struct):
+    """A target, and the workers that reach it."""
+
+    kind: str
+    """The kind of target: a secret, a socket, a network, another worker's directory."""
+    path: str
+    what: str
+    """What it is."""
+    action: str
+    """`connect`, `write`, `read`."""
+    workers: list[str]
+    """Ids of those that can or may reach it."""
+
+
+class ReachReport(msgspec.Struct):
+    """The document of `agentdash reach --json`."""
+
+    schema: Literal["agentdash.reach/1"]
+    generated_at: str
+    workers: list[WorkerReachReport]
+    fleet: list[FleetReachReport]
+    """Over all these workers, the worst first."""
+
+
+def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> ReachReport:
+    """Return what workers could reach now; without those of other hosts.
+
+    Args:
+        chosen: the workers; None: all but past ones.
+    """
+    candidates = snapshot.workers if chosen is None else chosen
+    present = [
+        worker
+        for worker in candidates
+        if worker.host is None and (chosen is not None or worker.group is not Group.PAST)
+    ]
+    reaches = [_reach(worker, snapshot.workers) for worker in present]
+    reports = [_worker_report(worker, *found) for worker, found in zip(present, reaches, strict=True)]
+    return ReachReport(
+        schema="agentdash.reach/1",
+        generated_at=iso(snapshot.at) or "",
+        workers=reports,
+        fleet=_fleet(present, [reach for reach, _ in reaches]),
+    )
+
+
+def print_reach(report: ReachReport, console: Console) -> None:
+    """Print what each worker reaches, and the sum over the fleet."""
+    for worker in report.workers:
+        say(console, f"{worker.name}  ({worker.agent}, {worker.id})", style="bold")
+        if worker.by is None:
+            say(console, "not known: none of its processes is visible, and no policy is stated", 2)
+            continue
+        seen = f"its {len(worker.pids)} processes" if worker.by == "processes" else "its policy"
+        places = len(worker.reached) + worker.cannot
+        say(console, f"By {seen} it reaches at most {len(worker.reached)} of {places} places.", 2)
+        if worker.unknown:
+            say(console, f"Of {len(worker.unknown)} others it is not visible.", 2)
+        if worker.limits:
+            say(console, f"What it may reach could still be blocked by {', '.join(worker.limits)}.", 2)
+        for each in worker.reached:
+            note = f" ({each.how})" if each.how else ""
+            what = f"{_VERBS[each.action]} {each.path}{note}: {each.kind}, {each.what}"
+            say(console, f"{each.certainty} {what}", 2)
+    if len(report.workers) >= _FLEET_FROM:
+        say(console, "all workers", style="bold")
+        for entry in report.fleet:
+            count = f"{len(entry.workers)} of {len(report.workers)}"
+            say(console, f"{count} can or may {_VERBS[entry.action]} {entry.path} ({entry.what})", 2)
+    if not report.workers:
+        say(console, "no workers")
+
+
+def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list[int]]:
+    """Return what a worker reaches, and the processes that show it."""
+    if sys.platform != "linux":
+        return None, []
+    from agentdash.collect.processes.reach import (  # noqa: PLC0415
+        reach_of,
+        reach_targets,
+        with_fleet,
+    )
+
+    targets = with_fleet(reach_targets(), _servers(others), worker.cwd, _trees(others))
+    found: dict[int, Reach] = {}
+    for pid in worker.pids[-_MAX_PROCESSES:]:
+        if (reach := reach_of(pid, targets)) is not None:
+            found[pid] = reach
+    if found:
+        return union(tuple(found.values())), list(found)
+    policy = worker.sandbox.configured
+    own = reach_of(os.getpid(), targets) if policy is not None else None
+    return (reach_by_policy(own, policy) if own is not None and policy is not None else None), []
+
+
+def reach_by_policy(own: Reach, policy: Policy) -> Reach:
+    """Return what commands under a policy may reach, if nothing else limits this user's rights.
+
+    Args:
+        own: what agentdash itself reaches, which is in no sandbox.
+    """
+    if policy.is_full_access:
+        return Reach(own.targets, own.limits, "policy")
+    return Reach(tuple(_under(each, policy) for each in own.targets), ("its sandbox",), "policy")
+
+
+def _under(each: Reached, policy: Policy) -> Reached:
+    if each.certainty == "cannot":
+        return each
+    match each.target.action:
+        case "write":
+            allowed = policy.may_write(each.target.path)
+        case "connect":
+            allowed = {Network.ON: True, Network.OFF: False}.get(policy.network)
+        case _:
+            allowed = None if policy.has_deny else True
+    if allowed is False:
+        return Reached(each.target, "cannot", "its policy")
+    certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
+    return Reached(each.target, certainty, each.how)
+
+
+def _trees(workers: Sequence[Worker]) -> dict[str, str]:
+    """Return the directories of present workers, each with the name of one that works there."""
+    return {
+        worker.cwd: worker.name
+        for worker in reversed(workers)
+        if worker.cwd and worker.host is None and worker.group is not Group.PAST
+    }
+
+
+def _servers(workers: Sequence[Worker]) -> set[str]:
+    """Return the tmux servers of workers, as their panes name them."""
+    return {worker.pane.key.server for worker in workers if worker.pane is not None and worker.host is None}
+
+
+def _worker_report(worker: Worker, reach: Reach | None, pids: list[int]) -> WorkerReachReport:
+    return document(
+        WorkerReachReport,
+        worker,
+        agent=worker.agent.name,
+        by=reach.by if reach else None,
+        pids=pids,
+        limits=list(reach.limits) if reach else [],
+        reached=[_reached_report(each) for each in reach.reached()] if reach else [],
+        unknown=_paths(reach, "unknown") if reach else [],
+        cannot=len(_paths(reach, "cannot")) if reach else 0,
+    )
+
+
+def _paths(reach: Reach, certainty: str) -> list[str]:
+    return [each.target.path for each in reach.targets if each.certainty == certainty]
+
+
+def _reached_report(each: Reached) -> ReachedReport:
+    certainty = "can" if each.certainty == "can" else "may"
+    return document(ReachedReport, each.target, certainty=certainty, how=each.how)
+
+
+def _fleet(workers: Sequence[Worker], reaches: Sequence[Reach | None]) -> list[FleetReachReport]:
+    reached: dict[ReachTarget, list[str]] = {}
+    for worker, reach in zip(workers, reaches, strict=True):
+        for each in reach.reached() if reach else ():
+            reached.setdefault(each.target, []).append(worker.id)
+    order = list(ReachKind)
+    ranked = sorted(reached.items(), key=lambda item: (order.index(item[0].kind), -len(item[1])))
+    return [document(FleetReachReport, target, workers=ids) for target, ids in ranked]

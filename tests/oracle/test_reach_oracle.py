@@ -1,0 +1,350 @@
+"""What `PathRights` says of a process from outside, against what that process can really do in its sandbox.
+
+The truth is generated: random trees of files, links, sockets, modes, owners and access lists, and places of
+this machine; each is tried by a process inside (`reach_inside.py`). No path that it could write, read or
+connect to may be called `cannot`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import pytest
+
+from agentdash.collect.processes.path_rights import PathRights
+from agentdash.collect.processes.reach import reach_of
+from agentdash.model.reach import Action, ReachKind, ReachTarget
+from tests.live.clis import new_root
+from tests.live.codex import install
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+IS_ROOT = os.getuid() == 0
+USER = 1000
+"""Processes run as this user where the test may choose."""
+OTHER = 1001
+PATHS = 500
+PLACES = ("/etc", "/usr/lib", "/var", "/tmp", "/run", "/home", "/opt", "/srv")
+INSIDE = Path(__file__).with_name("reach_inside.py")
+PYTHON = "/usr/bin/python3"
+"""Of the system: every user may run it."""
+
+
+class Question(NamedTuple):
+    action: Action
+    path: str
+    rearrange: bool
+
+
+class Tree:
+    """A random tree of files."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.root = root
+        self.random = random.Random(seed)
+        self.directories = [root]
+        self.files: list[Path] = []
+        self.sockets: list[Path] = []
+        self._close = ExitStack()
+        for number in range(60):
+            self._add_directory(number)
+        for number in range(180):
+            self._add_file(number)
+        for number in range(30):
+            self._add_socket(number)
+        for number in range(40):
+            self._add_link(number)
+        for path in [*self.files, *self.directories[1:], *self.sockets]:
+            self._protect(path)
+
+    def close(self) -> None:
+        self._close.close()
+
+    def questions(self, count: int) -> list[Question]:
+        return [self._question() for _ in range(count)]
+
+    def _question(self) -> Question:
+        pick = self.random.random()
+        if pick < 0.1:
+            return Question("connect", str(self.random.choice(self.sockets)), rearrange=True)
+        path = self.random.choice([*self.files, *self.directories])
+        if pick < 0.25:
+            path = self.random.choice(self.directories) / f"missing{self.random.randrange(9)}"
+        elif pick < 0.3:
+            path = self.random.choice(self.directories) / "missing" / "below"
+        elif pick < 0.35:
+            path = self.random.choice(self.directories) / ".." / self.random.choice(self.files).name
+        action: Action = "read" if self.random.random() < 0.3 else "write"
+        return Question(action, str(path), rearrange=True)
+
+    def _add_directory(self, number: int) -> None:
+        path = self.random.choice(self.directories) / f"d{number}"
+        path.mkdir()
+        self.directories.append(path)
+
+    def _add_file(self, number: int) -> None:
+        path = self.random.choice(self.directories) / f"f{number}"
+        path.write_text("x")
+        self.files.append(path)
+
+    def _add_socket(self, number: int) -> None:
+        path = self.root / f"s{number}"
+        server = self._close.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(path))
+        server.listen(64)
+        self.sockets.append(path)
+
+    def _add_link(self, number: int) -> None:
+        path = self.random.choice(self.directories) / f"l{number}"
+        targets = [
+            str(self.random.choice(self.files)),
+            os.path.relpath(self.random.choice(self.directories), path.parent),
+            "nowhere",
+            f"l{number}",
+            "/etc/hostname",
+            "/proc/self/cwd",
+        ]
+        path.symlink_to(self.random.choice(targets))
+        self.files.append(path)
+
+    def _protect(self, path: Path) -> None:
+        if path.is_symlink():
+            return
+        modes = [0o755, 0o700, 0o777, 0o1777, 0o555, 0o000, 0o770, 0o644, 0o600, 0o444, 0o666, 0o640]
+        if IS_ROOT:
+            owner, group = self.random.choice([0, USER, USER, OTHER]), self.random.choice([0, USER, OTHER])
+            os.chown(path, owner, group)
+        mode = self.random.choice(modes)
+        path.chmod(mode | (0o100 if path.is_dir() and self.random.random() < 0.7 else 0))
+        if self.random.random() < 0.06:
+            _grant(path, USER)
+
+
+def _grant(path: Path, user: int) -> None:
+    """Add an access list that lets a user do everything."""
+    user_object, named, group_object, mask, others = 0x01, 0x02, 0x04, 0x10, 0x20
+    none = 0xFFFFFFFF
+    entries = [
+        (user_object, 6, none),
+        (named, 7, user),
+        (group_object, 0, none),
+        (mask, 7, none),
+        (others, 0, none),
+    ]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(path, "system.posix_acl_access", packed)
+    except OSError:
+        return  # a filesystem without access lists
+
+
+def _places(seed: int, count: int) -> list[Question]:
+    """Return paths of this machine, on which only plain access is tried."""
+    chosen = random.Random(seed)
+    found: list[Path] = []
+    for place in PLACES:
+        for folder, directories, files in os.walk(place):
+            found += [Path(folder, name) for name in (*files[:20], *directories[:20])]
+            if len(found) > 4_000:
+                break
+    plain = [str(path) for path in found if path.is_file() or path.is_dir()]
+    paths = chosen.sample(plain, min(count, len(plain)))
+    return [Question(chosen.choice(("read", "write")), path, rearrange=False) for path in paths]
+
+
+def _as_user() -> list[str]:
+    if not IS_ROOT:
+        return []
+    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+
+
+def _bwrap(*arguments: str) -> Callable[[Path], list[str]]:
+    def command(root: Path) -> list[str]:
+        filled = [each.replace("ROOT", str(root)) for each in arguments]
+        return [*_as_user(), "bwrap", *filled, "--dev", "/dev", "--proc", "/proc"]
+
+    return command
+
+
+def _codex(*arguments: str) -> Callable[[Path], list[str]]:
+    def command(root: Path) -> list[str]:
+        return [str(install()), "sandbox", *arguments, "--"]
+
+    return command
+
+
+def _shell(script: str) -> Callable[[Path], list[str]]:
+    def command(root: Path) -> list[str]:
+        line = f'{script}; exec "$@"'.replace("ROOT", str(root))
+        return [*_as_user(), "unshare", "-Urm", "sh", "-c", line, "sh"]
+
+    return command
+
+
+SANDBOXES: dict[str, Callable[[Path], list[str]]] = {
+    "none": lambda root: _as_user(),
+    "root": lambda root: [],
+    "bwrap read-only": _bwrap("--ro-bind", "/", "/", "--unshare-pid"),
+    "bwrap binds": _bwrap(
+        *("--ro-bind", "/", "/", "--bind", "ROOT", "ROOT"),
+        *("--ro-bind", "ROOT/d0", "ROOT/d0", "--tmpfs", "ROOT/d1"),
+    ),
+    "tmpfs over home": _bwrap("--bind", "/", "/", "--tmpfs", "ROOT"),
+    "codex read-only": _codex("-c", 'sandbox_mode="read-only"'),
+    "codex workspace-write": _codex("-c", 'sandbox_mode="workspace-write"'),
+    "user namespace": lambda root: [*_as_user(), "unshare", "-Ur"],
+    "mounted again": _shell("mount --bind ROOT ROOT && mount -o remount,bind,ro ROOT"),
+    "chroot": _shell(
+        'mkdir -p /tmp/reach-root && mount --rbind / /tmp/reach-root && exec chroot /tmp/reach-root "$@"'
+    ),
+}
+
+
+class Inside(NamedTuple):
+    """A process in a sandbox."""
+
+    pid: int
+    """As this namespace counts."""
+    ask: Callable[[list[Question]], list[bool]]
+
+
+@contextmanager
+def inside(command: list[str], root: Path) -> Iterator[Inside]:
+    """Start the process that tries paths."""
+    home = new_root()
+    marker = f"reach-{os.getpid()}-{root.name}"
+    with subprocess.Popen(
+        [*command, PYTHON, "-c", INSIDE.read_text("utf-8"), marker],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=home if command[:1] == [str(install())] else root,  # it mounts over .git there, as this user
+        env={**os.environ, "CODEX_HOME": str(home), "HOME": str(home)},
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        out, into = process.stdout, process.stdin
+        try:
+            number = json.loads(out.readline())["pid"]
+            yield Inside(_host_pid(marker, number), lambda questions: _ask(out, into, questions))
+        finally:
+            process.kill()
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _ask(out: IO[str], into: IO[str], questions: list[Question]) -> list[bool]:
+    into.write(f"{json.dumps(questions)}\n")
+    into.flush()
+    return list(json.loads(out.readline()))
+
+
+def _host_pid(marker: str, number: int) -> int:
+    """Return the pid, as this namespace counts, of the process that calls itself `number`."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            argv = (entry / "cmdline").read_bytes().split(b"\0")
+            fields = (entry / "status").read_text().splitlines()
+        except OSError:
+            continue
+        own = next((line.split()[-1] for line in fields if line.startswith("NSpid:")), "")
+        if argv[0].endswith(PYTHON.encode()) and marker.encode() in argv and own == str(number):
+            return int(entry.name)
+    raise AssertionError(f"process {number} of {marker} is not there")
+
+
+@pytest.fixture
+def tree() -> Iterator[Tree]:
+    root = Path(tempfile.mkdtemp(prefix="reach-", dir="/tmp"))
+    root.chmod(0o755)
+    if IS_ROOT:
+        os.chown(root, USER, USER)
+    made = Tree(root, seed=11)
+    yield made
+    made.close()
+    for path in (root, *root.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o700)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.mark.parametrize("name", SANDBOXES)
+def test_nothing_that_works_is_called_impossible(tree: Tree, name: str) -> None:
+    if name == "root" and not IS_ROOT:
+        name = "none"
+    seed = tree.random.randrange(1 << 30)
+    questions = [*tree.questions(PATHS * 3 // 5), *_places(seed, PATHS * 2 // 5)]
+    with inside(SANDBOXES[name](tree.root), tree.root) as process:
+        rights = PathRights(process.pid)
+        said = [rights.may(question.action, question.path) for question in questions]
+        truth = process.ask(questions)
+    assert len(truth) == len(questions) == PATHS
+    wrong = [
+        (question, right)
+        for question, right, works in zip(questions, said, truth, strict=True)
+        if right.granted is False and works
+    ]
+    assert wrong == []
+    decided = [right.granted for right in said if right.granted is not None]
+    assert len(decided) > PATHS // 4  # `unknown` for everything would be right as well
+
+
+def _target(path: str, action: Action = "write") -> ReachTarget:
+    return ReachTarget(kind=ReachKind.TAKEOVER, path=path, what="", action=action)
+
+
+@pytest.fixture
+def home_directory() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="reach-home-", dir="/tmp"))
+    (path / ".ssh").mkdir()
+    (path / ".bashrc").write_text("x")
+    (path / ".ssh" / "key").write_text("x")
+    if IS_ROOT:
+        for each in (path, *path.rglob("*")):
+            os.chown(each, USER, USER)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bashrc", "key"),
+    [
+        (("--bind", "/", "/"), "may", "may"),
+        (("--bind", "/", "/", "--tmpfs", "ROOT"), "cannot", "cannot"),
+        (("--ro-bind", "/", "/"), "cannot", "may"),
+        (("--ro-bind", "/usr", "/usr", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/lib", "/lib",
+          "--bind", "ROOT/.ssh", "/keys"), "cannot", "may"),
+        (("--bind", "/", "/", "--ro-bind", "/dev/null", "ROOT/.ssh/key"), "may", "cannot"),
+    ],
+)  # fmt: skip
+def test_copies_and_other_places_of_a_home(
+    home_directory: Path, arguments: tuple[str, ...], bashrc: str, key: str
+) -> None:
+    """A tmpfs over a home changes no home, and a home that is mounted elsewhere is reached there."""
+    targets = [_target(f"{home_directory}/.bashrc"), _target(f"{home_directory}/.ssh/key", "read")]
+    command = _bwrap("--new-session", *arguments)(home_directory)
+    with inside(command, home_directory) as process:
+        reach = reach_of(process.pid, targets)
+    assert reach is not None
+    assert [each.certainty for each in reach.targets[:2]] == [bashrc, key]
+
+
+@pytest.mark.parametrize(("arguments", "network"), [((), "may"), (("--unshare-net",), "cannot")])
+def test_network(home_directory: Path, arguments: tuple[str, ...], network: str) -> None:
+    with inside(_bwrap("--bind", "/", "/", *arguments)(home_directory), home_directory) as process:
+        reach = reach_of(process.pid, [])
+    assert reach is not None
+    assert [(each.target.kind, each.certainty) for each in reach.targets] == [(ReachKind.NETWORK, network)]
