@@ -22,8 +22,7 @@ from agentdash.files import file_size
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import audit, find_logs, thread_name
-from agentdash.report.check import CheckReport, print_check
-from agentdash.report.check_results import FAIL_ON, gate_report, print_gate, sarif
+from agentdash.report.check import FAIL_ON, CheckReport, gate_report, print_check, print_gate, sarif
 from agentdash.store.digests import DigestStore
 
 
