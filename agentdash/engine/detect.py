@@ -8,20 +8,14 @@ from typing import Final, Literal
 
 from agentdash.model.command_rules import allow
 from agentdash.model.observation import Granted
-from agentdash.model.sanitize import clean_block
 from agentdash.model.thread import Call, Thread
-from agentdash.sandbox.denials.lines import suspects
-from agentdash.sandbox.flags import WORDS, is_about_environment
 
 _HOME: Final = re.compile(
     r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE
 )
 _HOMES: Final = ("/Users/", "/home/", "/root")
-_TMUX: Final = "tmux"
 _GIT_CONNECTS: Final = ("fetch", "pull", "push", "clone", "ls-remote")
 _CONNECTS: Final = re.compile(rf"\bgit\b.*\b(?:{'|'.join(_GIT_CONNECTS)})\b|\b(?:curl|wget)\b")
-HINTS: Final = (*WORDS, *_GIT_CONNECTS, "curl", "wget", _TMUX)
-"""Every script for which `may_show_sandbox` is true has one of these."""
 
 # ---------------------------------------------------------------- what a call was allowed
 
@@ -76,24 +70,3 @@ def platform(text: str) -> Literal["linux", "darwin"] | None:
 def may_connect(script: str) -> bool:
     """Return whether a script may show by its output that it reached a host; False is certain."""
     return _CONNECTS.search(script) is not None
-
-
-# ---------------------------------------------------------------- whether a call can show anything at all
-
-
-# Decided before it is read. False is always certain.
-
-
-def may_show_sandbox(script: str, text: str) -> bool:
-    """Return whether a command can print what its process has, reaches a host, or starts others by tmux.
-
-    Args:
-        script: as written.
-        text: the same on one line.
-    """
-    return is_about_environment(script) or _TMUX in text or may_connect(text)
-
-
-def may_show_denial(printed: str) -> bool:
-    """Return whether an output, not cleaned yet, can report a denial, whatever ran."""
-    return bool(suspects(clean_block(printed))[1])

@@ -22,8 +22,6 @@ class Token(NamedTuple):
     literal: str
     """In lower case."""
     pattern: Pattern
-    back: int
-    """Characters that may stand before the literal."""
     is_prefix: bool
     """The secret stands just behind the literal."""
 
@@ -97,14 +95,14 @@ _TYPE: Final = (
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
 """A random value has digits; a name seldom does."""
-_SAFE: Final = r"[\w.+=-]"
+_SAFE: Final = r"(?=[A-Za-z_.+=-]{0,80}\d)[\w.+=-]"
 _LONG: Final = r"(?=[A-Za-z_.+/=-]{0,80}\d)[\w.+/=@-]{12,}"
 _WORD: Final = rf"{_DIGIT}[A-Za-z0-9]{{22,}}"
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Where a token may begin."""
 
 
-def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0) -> list[Token]:
+def _token(literals: str, rest: str, *, prefix: str | None = None) -> list[Token]:
     """Return a kind of token for each of the literals, which blanks separate; `rest` is what follows them."""
     # a token may follow `_` or `-`, but no letter or digit: then it is a part of something longer; the letter
     # of an escaped line break is none
@@ -112,7 +110,6 @@ def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0
         Token(
             literal=literal.lower(),
             pattern=Pattern(rf"{_START}{prefix or re.escape(literal)}(?P<secret>{rest})"),
-            back=back,
             is_prefix=prefix is None,
         )
         for literal in literals.split()
@@ -157,18 +154,18 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("tid=", r"[0-9a-f]{32};exp=[^\s'\"\\]+"),  # Copilot
     *_token("xox", r"[\w.-]{4,}", prefix=r"xox[abceoprs](?:\.xox[a-z])?-"),
     *_token("hooks.slack.com/", r"[\w/]{8,}", prefix=r"hooks\.slack\.com/(?:services|workflows|triggers)/"),
-    *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/", back=24),
+    *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/"),
     *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
-    *_token(":AA", r"[\w-]{20,}", prefix=r"(?:bot)?\d{8,10}:AA", back=13),  # Telegram
-    *_token("8Q~ 7Q~", r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}", prefix="(?=)", back=3),  # Entra ID
-    *_token("JQQJ99 AZDO", r"[A-Za-z0-9]{52,80}(?:JQQJ99|AZDO)[A-Za-z0-9]{4,}", prefix="(?=)", back=80),
-    *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\.", back=14),
+    *_token(":AA", r"[\w-]{20,}", prefix=r"(?:bot)?\d{8,10}:AA"),  # Telegram
+    *_token("8Q~ 7Q~", r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}", prefix="(?=)"),  # Entra ID
+    *_token("JQQJ99 AZDO", r"[A-Za-z0-9]{52,80}(?:JQQJ99|AZDO)[A-Za-z0-9]{4,}", prefix="(?=)"),
+    *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\."),
     *_token("prod: dev:", r"[\w+/=]{20,}", prefix=r"(?:prod|dev):[a-z]+-[a-z]+-\d+\|"),  # Convex
     *_token("re_", rf"{_DIGIT}[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}}\b"),
     *_token("pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),
     *_token("pk_", r"\d{4,9}_[A-Z0-9]{32}\b"),
-    *_token("-us", r"[0-9a-f]{32}-us\d{1,2}\b", prefix="(?=)", back=32),  # Mailchimp
+    *_token("-us", r"[0-9a-f]{32}-us\d{1,2}\b", prefix="(?=)"),  # Mailchimp
     *_token("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     *_token("access-production- access-sandbox- access-development-", r"[0-9a-f-]{36}"),
     *_token("SG.", r"[\w-]{8,80}\.[\w-]{8,}"),

@@ -1,7 +1,7 @@
 """The past of a family, as exports have it: its workers as of the end, and what was said and done.
 
-As Markdown, in which foreign text is in code spans and fenced blocks, where markup has no effect; and as HTML,
-rendered from that.
+As Markdown, in which foreign text is in code spans and fenced blocks, where markup has no effect; and as
+HTML, rendered from that.
 """
 
 from __future__ import annotations

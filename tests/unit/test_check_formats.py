@@ -17,16 +17,13 @@ from msgspec.structs import replace
 
 from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.report.audit import audit
-from agentdash.report.check import (
+from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
+from agentdash.report.check_results import (
     UNVERIFIED,
-    CheckReport,
-    ThreadReport,
-    check_report,
     gate_report,
     is_failing,
     results,
     sarif,
-    unreadable_report,
     uri_in,
 )
 from agentdash.report.elements import UnreadableReport
@@ -217,6 +214,7 @@ def test_formats_of_the_command(tmp_path: Path) -> None:
     [
         (["--fail-on", "widr"], "Did you mean 'wider'?"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
+        (["--denials", "--format", "sarif"], "cannot be used with --denials"),
     ],
 )
 def test_wrong_option_is_one_line_and_exit_2(args: list[str], message: str, tmp_path: Path) -> None:

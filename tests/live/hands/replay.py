@@ -109,7 +109,7 @@ LIBRARY: Walk = (
     ("enter", shows(" REPLAY ")),
     ("q", LIST),
     ("y", copied_id),
-    ("C", lambda hands: f"clipboard: {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
+    ("C", lambda hands: f": {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
     ("s", shows("Sorted by tokens")),
     ("t", shows("Theme: light")),
     ("q", None),
