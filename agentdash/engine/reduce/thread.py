@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from agentdash.engine.detect import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
-    add_left_out,
     add_moment,
     add_violation,
     drop_calls_without_output,
@@ -86,8 +85,6 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
             return start_call(thread, event)
         case e.CallEnded():
             return _grant(end_call(thread, event, home), event)
-        case e.CallsLeftOut():
-            return add_left_out(thread, event)
         case e.SandboxFailed():
             return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):

@@ -60,6 +60,9 @@ _CALLS: Final = frozenset(("tool_use", "mcp_tool_use"))
 _ENDS_MARKED_SINCE: Final = (2, 1, 93)
 """First version that states how its last answer ended: before, a text that no call follows ends a turn."""
 
+_REMEMBERED: Final = 1_000
+"""Open calls, and answers whose records may stand apart."""
+
 
 class TranscriptReader(LineEvents):
     """Parses the records of one transcript into events.
@@ -252,6 +255,8 @@ class TranscriptReader(LineEvents):
         self._start_turn(record)
         self._said = None
         tool = tools.describe(block.name, bytes(block.input))
+        if len(self._kinds) >= _REMEMBERED:
+            self._kinds.pop(next(iter(self._kinds)))
         self._kinds[call] = tool.kind
         self._emit(
             CallStarted,
@@ -391,6 +396,8 @@ class UsageOfAnswers:
         if stated.usage.total <= counted.total:
             return False
         if answer:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.pop(next(iter(self._answers)))
             self._answers[answer] = stated.usage
         newest = replace(stated, usage=stated.usage - counted)
         self.by_model = merged_usage((*self.by_model, newest))
