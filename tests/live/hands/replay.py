@@ -79,7 +79,7 @@ def row(number: int) -> Seen:
 
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
-LIST = shows("LIBRARY", "14.2k")
+LIST = shows("LIBRARY", "kanban.db")
 LIBRARY_HELP = shows("Filter: every term has to match")
 LIBRARY: Walk = (
     (lambda hands: None, LIST),
