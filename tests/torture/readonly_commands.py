@@ -68,7 +68,7 @@ def commands(root: Path) -> Iterator[Command]:
     yield Command(arguments=("doctor", "--json"), writes=MEMORY)
     for arguments in (("line",), ("schema", "status"), ("config", "default")):
         yield Command(arguments=arguments)
-    for arguments in (("completion", "zsh"), ("completion", "fish"), ("--version",)):
+    for arguments in (("config", "check"), ("completion", "zsh"), ("completion", "fish"), ("--version",)):
         yield Command(arguments=arguments)
     yield Command(arguments=("completion", "bash"), programs=("bash",))  # click asks for its version
     yield Command(arguments=("sessions", "--json"), writes=DIGESTS)
