@@ -20,7 +20,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
 
-Theme = Literal["dark", "light", "terminal"]
+Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
 _MAX_SECONDS: Final = 365 * 86_400.0
