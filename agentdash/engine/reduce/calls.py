@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect import granted, may_connect, platform, rule_of
+from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
 from agentdash.engine.edits import add_edits, named_files
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
@@ -293,10 +293,11 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
-    """Add what the command printed of its own environment, and its launcher."""
+    """Add what the command printed of its own environment and kernel restraints, and its launcher."""
+    kernel = restraints(call.script, event.output)
     shown = _shown_flags(thread, call, event, quoted=False)
     launcher = event.launcher
-    if not shown and launcher is None:
+    if not shown and not kernel.quote and launcher is None:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.OUTPUT,
@@ -306,7 +307,10 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         granted=granted(thread, call),
         rule=rule_of(thread, call),
         by_user=call.by_user,
-        sandboxed=True if launcher else None,
+        seccomp=kernel.seccomp,
+        no_new_privs=kernel.no_new_privs,
+        # each sandbox of Codex on Linux sets no_new_privs; what set it cannot be read from it
+        sandboxed=True if launcher else False if kernel == (0, False) else None,
         applied=Applied(launcher.name, launcher.policy) if launcher else None,
         first=event.at,
         last=event.at,
@@ -315,7 +319,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
         shown = _shown_flags(thread, call, event, quoted=True)
         printed = f"process 1 is {launcher.name}" if launcher else ""
-        quote = "; ".join(filter(None, (shown.quote, printed)))
+        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
         observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
 

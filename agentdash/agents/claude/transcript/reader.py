@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, tools
-from agentdash.agents.claude.transcript.limits import usage_limit
 from agentdash.agents.claude.transcript.records import SILENT_RECORDS, Block, Message, Record
 from agentdash.agents.claude.transcript.tools import NO_SANDBOX, applied_changes, described_policy
 from agentdash.agents.line_events import LineEvents
@@ -275,7 +274,7 @@ class TranscriptReader(LineEvents):
         """Emit the end of a turn at an error of the provider, which Claude Code writes as an answer."""
         text = "\n".join(block.text for block in message.blocks if block.text)
         kind = _line(record.error) if isinstance(record.error, str) else None
-        if (limit := usage_limit(record.quota_limits, text, self._at)) is not None:
+        if (limit := records.usage_limit(record.quota_limits, text, self._at)) is not None:
             self._emit(TokensCounted, limits=(limit,))
         self._end_turn("completed", error=clean_block(text, 2_000) or "error", error_kind=kind or "api_error")
 

@@ -68,6 +68,8 @@ _IDE_HEADER: Final = re.compile(r"\s*(?:# [^\n]+:\s*\n.*\n)?## My request for [^
 _STRIPPED_TAGS: Final = re.compile(r"<(?:oai-mem-citation|proposed_plan)>")
 _KEY_CHARS: Final = 200
 """Compared of two messages; after these one copy may have lost a citation."""
+_MAX_MESSAGES: Final = 500
+"""Remembered at once: more than one turn writes."""
 
 
 def prompt_of(text: str) -> str | None:
@@ -111,8 +113,6 @@ class MessageDeduplicator:
         self._counts.clear()
 
 
-_MAX_MESSAGES: Final = 500
-"""Remembered at once: more than one turn writes."""
 _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),')
 
 
