@@ -159,9 +159,11 @@ def test_status_document(home: Path) -> None:
         "cwd": "/home/dev/project",
         "tokens": 4623,
         "git": None,
+        "same_files": [],
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "limited_until": None,
+        "same_files": [],
         "history": [
             {
                 "state": "running",
