@@ -163,7 +163,6 @@ def test_status_document(home: Path) -> None:
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "limited_until": None,
-        "same_files": [],
         "history": [
             {
                 "state": "running",
