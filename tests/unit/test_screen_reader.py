@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from agentdash.agents.registry import adapters, tables
-from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
-from agentdash.agents.screen_rules import rules_of
+from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, rules_of, versions_tested
 from agentdash.model.states import State
 from agentdash.report.explain import print_screen
 from tests.unit.captures import FOLDERS, PANES, captures
