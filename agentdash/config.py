@@ -164,7 +164,7 @@ class Config(msgspec.Struct, frozen=True):
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="How many of the newest sessions to read at first, and 100 of the last day; 0: all."
+            description="How many of the newest sessions to read at first, and some of the last day; 0: all."
         ),
     ] = 50
     """Older ones are read when they change. None: all."""
