@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from agentdash.model.command_rules import allow
 from agentdash.model.observation import Granted
-from agentdash.model.sanitize import clean_block
 from agentdash.model.thread import Call, Thread
-from agentdash.sandbox.denials.lines import suspects
-from agentdash.sandbox.flags import WORDS, is_about_environment
 from agentdash.sandbox.word_sets import word_set
 
 if TYPE_CHECKING:
@@ -28,11 +25,8 @@ _UNRELATED: Final = word_set("echo env printenv id pwd date sleep cd ls touch mk
 """Programs whose output never has such a line."""
 _SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
 _NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
-_TMUX: Final = "tmux"
 _GIT_CONNECTS: Final = ("fetch", "pull", "push", "clone", "ls-remote")
 _CONNECTS: Final = re.compile(rf"\bgit\b.*\b(?:{'|'.join(_GIT_CONNECTS)})\b|\b(?:curl|wget)\b")
-HINTS: Final = (*WORDS, *_GIT_CONNECTS, "curl", "wget", _OWN_STATUS, _TMUX)
-"""Every script for which `may_show_sandbox` is true has one of these."""
 
 # ---------------------------------------------------------------- what a call was allowed
 
@@ -127,24 +121,3 @@ def _shows_own_status(command: Command) -> bool:
     operands = [word.raw for word in command.argv[1:] if not word.raw.startswith("-")]
     files = operands[1:] if command.name == "grep" else operands
     return command.name in ("cat", "grep") and files == [_OWN_STATUS] and not command.redirects
-
-
-# ---------------------------------------------------------------- whether a call can show anything at all
-
-
-# Decided before it is read. False is always certain.
-
-
-def may_show_sandbox(script: str, text: str) -> bool:
-    """Return whether a command can print what its process has, reaches a host, or starts others by tmux.
-
-    Args:
-        script: as written.
-        text: the same on one line.
-    """
-    return is_about_environment(script) or _OWN_STATUS in script or _TMUX in text or may_connect(text)
-
-
-def may_show_denial(printed: str) -> bool:
-    """Return whether an output, not cleaned yet, can report a denial, whatever ran."""
-    return bool(suspects(clean_block(printed))[1])

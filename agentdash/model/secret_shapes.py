@@ -129,7 +129,7 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("gsk_ nvapi- pplx- lsv2_pt_ lsv2_sk_ r8_ xai- AIza AQ.Ab ABSK bedrock-api-key-", _LONG),
     # code hosts, packages, chat
     *_token("ATATT3 ATCTT3 ATBB pypi- dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ fly_pat_", _LONG),
-    *_token("lin_api_ lin_oauth_ ntn_ figd_ figu_ RWRTY0Iy RWQAAEIy", _LONG),
+    *_token("cpk_ lin_api_ lin_oauth_ ntn_ figd_ figu_ RWRTY0Iy RWQAAEIy", _LONG),
     # clouds
     *_token("ya29. GOCSPX- 1//0 hvs. hvb. hvr. fm1_ fm2_ fo1_ sb_secret_ vercel_blob_rw_", _LONG),
     *_token("dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit. dop_v1_ doo_v1_ dor_v1_", _LONG),
@@ -147,7 +147,7 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("vck_ vca_ vci_ vcr_ cfk_ napi_ rnd_ tsec_ ddp_ ddw_ ddo_ ddr_ EZAK EZTK aio_", _WORD),
     *_token("AKCp cmVmd oy2", rf"{_DIGIT}[A-Za-z0-9]{{43,}}"),
     *_token("sl.u. sl.B EAAA mfa. pa- fk-", rf"{_DIGIT}(?=[a-z0-9_-]{{0,80}}[A-Z])[\w-]{{30,}}"),
-    *_token("fc- cr- e2b_ key_ key- crsr_ cpk_ squ_ sqp_ sqa_ st. rubygems_ dapi", r"[0-9a-f.-]{32,}"),
+    *_token("fc- cr- e2b_ key_ key- crsr_ squ_ sqp_ sqa_ st. rubygems_ dapi", r"[0-9a-f.-]{32,}"),
     *_token("PMAK- pul-", r"(?=[a-f-]{0,80}\d)[0-9a-f-]{20,}"),
     *_token("sk-", rf"{_DIGIT}[\w-]{{20,}}"),
     # known by more than a prefix

@@ -68,31 +68,25 @@ class VirtualClock:
 
 
 _TIME_OF_DAY: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
-_DAY_S: Final = 86_400.0
 
 
 def parse_time(text: str, begin: float, end: float) -> float | None:
     """Return the unix seconds of a time of day or of a date and time; None if it is neither.
 
-    A time of day (`20:14`, `20:14:07`) is local, on the first day on which it lies between `begin` and
-    `end`, or else on the day of `begin`. A date and time is in ISO format (`2026-03-11 20:14`), local
-    unless it has an offset.
+    A time of day (`20:14`, `20:14:07`) is local, and on the day of `begin`, or on the next one if it is
+    between `begin` and `end` only there. A date and time is in ISO format (`2026-03-11 20:14`), local unless
+    it has an offset.
 
     Args:
         begin: earliest meant time (unix seconds).
         end: latest meant time (unix seconds).
     """
     try:
-        if clock := _TIME_OF_DAY.fullmatch(text.strip()):
-            hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
-            day = (
-                datetime.fromtimestamp(begin)
-                .astimezone()
-                .replace(hour=hour, minute=minute, second=second, microsecond=0)
-            )
-            while day.timestamp() < begin and day.timestamp() + _DAY_S <= end:
-                day = (day.replace(tzinfo=None) + timedelta(days=1)).astimezone()
-            return day.timestamp()
-        return possible_time(datetime.fromisoformat(text.strip()).timestamp())
+        if (clock := _TIME_OF_DAY.fullmatch(text.strip())) is None:
+            return possible_time(datetime.fromisoformat(text.strip()).timestamp())
+        time_of_day = datetime.strptime(f"{clock[1]}:{clock[2]}:{clock[3] or 0}", "%H:%M:%S").time()  # noqa: DTZ007
+        first = datetime.combine(datetime.fromtimestamp(begin), time_of_day)  # noqa: DTZ006
+        following = (first + timedelta(days=1)).timestamp()
+        return following if first.timestamp() < begin and following <= end else first.timestamp()
     except (ValueError, OverflowError, OSError):
         return None

@@ -126,23 +126,6 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
     return record_denials(replace(thread, calls=calls), denied, event.at)
 
 
-def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
-    """Add calls that ended by themselves; nothing else is known of them."""
-    thread = drop_calls_without_output(thread, event.at)
-    call = Call(
-        id="",
-        at=event.at,
-        line=event.started_line,
-        kind="command",
-        tool="",
-        text="",
-        ended_at=event.at,
-        outcome="ended",
-    )
-    more = (call,) * min(event.count, MAX_CALLS)
-    return replace(thread, calls=_append_calls(thread.calls, more), turn=_mark_answered(thread.turn))
-
-
 def abort_open_calls(thread: Thread, at: float) -> Thread:
     """End the calls that a turn left open: they get no answer any more. Background commands have ended
     entries already."""

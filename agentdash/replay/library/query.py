@@ -1,23 +1,21 @@
-"""The filter language of the library: words and "phrases" in any fact of a session, and terms such as
-`state:failed dir:"my project" since:7d`. Pure.
+"""The filter language of the library: words and "phrases" in any fact of a session, `since:7d`,
+`until:yesterday`; `!` inverts a term. Pure.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
-from agentdash.model.findings import FindingKind, Verdict
-from agentdash.model.states import State
-from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.replay.library.entry import Entry, SessionFamily
 
-_TERM: Final = re.compile(r'(!?)(?:([a-z][a-z_-]*):(?![/:\\]))?(?:"([^"]*)(?:"|$)|(\S+))?')
-"""Negation, key, phrase in quotes (the end of the text closes one that is still typed), word. `20:15`,
-`https://`, `std::` and `c:\\` are words."""
+_TERM: Final = re.compile(r'(!?)(?:(since|until):)?(?:"([^"]*)(?:"|$)|(\S+))?')
+"""Inversion, key, phrase in quotes (the end of the text closes one that is still typed), word."""
+_FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper", "recording")
+"""Words that stand for a field of `Entry`."""
 
 Predicate = Callable[[Entry], bool]
 
@@ -36,12 +34,13 @@ class Query(NamedTuple):
         predicates: list[Predicate] = []
         problem = None
         for match in _TERM.finditer(text.casefold()):
+            if not (value := match[3] or match[4]):
+                continue  # it is still typed
             try:
-                predicate = _predicate(match[2] or "", match[3] or match[4] or "", now)
+                predicate = _date_predicate(match[2], value, now) if match[2] else _text_predicate(value)
             except ValueError as error:
                 problem = problem or str(error)
-                continue
-            if predicate is not None:
+            else:
                 predicates.append(_negate(predicate) if match[1] else predicate)
         return cls(text, tuple(predicates), problem)
 
@@ -73,97 +72,24 @@ def searchable_text(entry: Entry) -> str:
         entry.source or "",
         entry.problem or "",
         "unreadable" if entry.is_unreadable else "",
-        *_flags(entry),
+        *(flag for flag in _FLAGS if getattr(entry, flag)),
     )
     return "\n".join(parts).casefold()
 
 
-# ---------------------------------------------------------------- terms
-
-
-def _predicate(key: str, value: str, now: float) -> Predicate | None:
-    """Return what a term tests, or None for one whose value is still missing.
-
-    Args:
-        key: what is before the colon; empty without a colon.
-        value: the word or phrase.
-        now: reference of dates (unix seconds).
-
-    Raises:
-        ValueError: the key or the value is unknown; the message lists the known ones.
-    """
-    if key and key not in KEYS:
-        others = f': choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
-        raise ValueError(f"unknown key {key!r}{did_you_mean(key, KEYS) or others}")
-    if not value:
-        return None
-    if key in _DATES:
-        return _date_predicate(key, value, now)
-    if key in _CHOICES:
-        return _choice_predicate(key, value)
-    if key in _TEXTS:
-        return lambda entry: value in (_TEXTS[key](entry) or "").casefold()
+def _text_predicate(value: str) -> Predicate:
     return lambda entry: value in searchable_text(entry)
 
 
-def _negate(predicate: Predicate) -> Predicate:
-    return lambda entry: not predicate(entry)
-
-
-def _date_predicate(name: str, value: str, now: float) -> Predicate:
+def _date_predicate(key: str, value: str, now: float) -> Predicate:
     start, end = parse_period(value, now)
-    if name == "since":
+    if key == "since":
         return lambda entry: entry.begun is not None and entry.begun >= start
     return lambda entry: entry.begun is not None and entry.begun < end
 
 
-def _choice_predicate(key: str, value: str) -> Predicate:
-    value = value.replace(" ", "-")
-    matches = str.startswith if key in _BY_PREFIX else str.__contains__
-    accepted = frozenset(choice for choice in _CHOICES[key] if matches(choice, value))
-    if not accepted:
-        raise ValueError(f"{key} has no {value!r}{suggest(value, _CHOICES[key])}")
-    return lambda entry: not accepted.isdisjoint(_chosen(key, entry))
-
-
-def _chosen(key: str, entry: Entry) -> Iterable[str]:
-    """Return the values that an entry has for a key with fixed values."""
-    match key:
-        case "state":
-            return () if entry.state is None else (entry.state.value,)
-        case "verdict":
-            return () if entry.verdict is None else (entry.verdict,)
-        case "finding":
-            return entry.findings
-    return _flags(entry)
-
-
-def _flags(entry: Entry) -> Iterable[str]:
-    return (flag for flag in _FLAGS if getattr(entry, flag))
-
-
-_FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper", "recording")
-"""Values of `is:`; each is a field of `Entry`."""
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "state": tuple(state.value for state in State),
-    "verdict": get_args(Verdict),
-    "finding": tuple(kind.value for kind in FindingKind),
-    "is": _FLAGS,
-}
-"""Keys with fixed values. Any part of a value selects it."""
-_BY_PREFIX: Final = ("verdict", "is")
-"""Keys whose values are selected by their beginning: `match` is a part of `mismatch`."""
-_DATES: Final = ("since", "until")
-_TEXTS: Final[Mapping[str, Callable[[Entry], str | None]]] = {
-    "dir": lambda entry: entry.cwd,
-    "version": lambda entry: entry.version,
-    "model": lambda entry: entry.model,
-    "source": lambda entry: entry.source,
-    "agent": lambda entry: entry.agent,
-}
-"""Keys with any values: any part matches."""
-KEYS: Final = tuple(sorted((*_CHOICES, *_DATES, *_TEXTS)))
-"""What may stand before a colon."""
+def _negate(predicate: Predicate) -> Predicate:
+    return lambda entry: not predicate(entry)
 
 
 # ------------------------------------------------------------

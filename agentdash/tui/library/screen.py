@@ -185,16 +185,14 @@ _HELP: Final = {
 }
 """Help of keys that do something else here than in the dashboard."""
 TERMS: Final = (
-    ("words", "occur anywhere in a row or its detail, in any case and order: denied, mismatch, api, 20 nov"),
+    (
+        "words",
+        "occur anywhere in a row or its detail, in any case and order: denied, mismatch, fork, api, 20 nov",
+    ),
     ('"two words"', "occur together"),
     ("!term", "inverts the term"),
     ("since:7d", "begun then or later; also 12h, yesterday, 2026-11-01, 2026-11-01T20:15"),
     ("until:yesterday", "begun then or before"),
-    (
-        "state:failed",
-        "any part of the final state; also verdict: finding: dir: version: model: agent: source:",
-    ),
-    ("is:fork", "archived, compressed, denied, fork, helper, recording"),
 )
 
 
