@@ -365,7 +365,7 @@ class AgentDash(BaseApp[None]):
         else:
             problem = self.attention.know(worker, left[0].kinds)
             known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
-            self.show_message(problem or f"Known: {known}. K again undoes it.")
+            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
 
     # ---------------------------------------------------------------- look
 

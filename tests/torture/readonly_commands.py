@@ -63,7 +63,7 @@ def commands(root: Path) -> Iterator[Command]:
         yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)
-    for arguments in (("status", "--watch"),):
+    for arguments in (("status", "--follow"), ("status", "--watch")):
         yield Command(arguments=arguments, writes=MEMORY, lasts=True)
     yield Command(arguments=("doctor", "--json"), writes=MEMORY)
     for arguments in (("line",), ("schema", "status"), ("config", "default")):
