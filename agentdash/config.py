@@ -86,6 +86,10 @@ class ThresholdSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="US dollars that a session has cost at list prices.", examples=[5]),
     ] = None
+    cost_day: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="The same of the present day, UTC.", examples=[20]),
+    ] = None
     stalled: Annotated[
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="Minutes without a sign of life while it runs.", examples=[15]),

@@ -22,7 +22,7 @@ from agentdash.files import file_size
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import audit, find_logs, thread_name
-from agentdash.report.check import CheckReport, print_check
+from agentdash.report.check import CheckReport, denials_report, print_check, print_denials
 from agentdash.report.check_results import FAIL_ON, gate_report, print_gate, sarif
 from agentdash.store.digests import DigestStore
 
@@ -30,6 +30,7 @@ from agentdash.store.digests import DigestStore
 @click.command()
 @CODEX_HOME_OPTION
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...", callback=not_empty)
+@click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
 @click.option(
     "--format",
     "format_",
@@ -45,9 +46,10 @@ from agentdash.store.digests import DigestStore
     "denial), or unverified (threads). May be repeated.  [default: any]",
 )
 @NO_CACHE_OPTION
-@json_option("check/1")
+@json_option("check/1", "check-denials/2")
 def check(
     targets: tuple[str, ...],
+    denials: bool,
     format_: str | None,
     fail_on: tuple[str, ...],
     no_cache: bool,
@@ -63,9 +65,13 @@ def check(
     agentdash check                        all sessions
     agentdash check 01a1fa8b session.jsonl --json; zstdcat x.zst | agentdash check -
     agentdash check sessions/ --format sarif --fail-on wider --fail-on denied-network
+    agentdash check --denials              what sandboxes refused, by target
     """
     if as_json and format_ not in (None, "json"):
         raise click.UsageError(f"--json and --format {format_} contradict each other")
+    if denials and (fail_on or format_ == "sarif"):
+        option = "--fail-on" if fail_on else "--format sarif"
+        raise click.UsageError(f"{option} is about findings: it cannot be used with --denials")
     as_json = as_json or format_ == "json"
     config = config_of(given)
     digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
@@ -76,13 +82,20 @@ def check(
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
-    out = console(soft_wrap=True)
+    if denials:
+        by_target = denials_report(report)
+        if as_json:
+            print_document(by_target)
+        else:
+            print_denials(by_target, console(soft_wrap=True))
+        return by_target.exit_code
     report.gate = gate_report(report, fail_on) if fail_on else None
     if as_json:
         print_document(report)
     elif format_ == "sarif":
         print_text(sarif(report, version=__version__, cwd=Path.cwd()))
     else:
+        out = console(soft_wrap=True)
         print_check(report, out)
         if report.gate is not None:
             print_gate(report, report.gate, out)

@@ -24,7 +24,7 @@ from agentdash.report.redact import Scrubber, map_texts
 )
 @json_option("doctor/1")
 def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
-    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
+    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events.
 
     Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
 

@@ -86,7 +86,9 @@ def same_files(workers: Mapping[str, Worker], now: float) -> dict[str, tuple[Sam
         workers: by their ids.
         now: unix seconds.
     """
-    live = [worker for worker in workers.values() if worker.git is not None and worker.edits]
+    live = [worker for worker in workers.values() if worker.edits and worker.git is not None]
+    if len(live) < 2:
+        return {}
     roots = {worker.git.root: worker.git.common for worker in workers.values() if worker.git is not None}
     edited: defaultdict[tuple[str, str], list[tuple[Worker, Edit]]] = defaultdict(list)
     for worker in live:

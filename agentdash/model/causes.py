@@ -20,6 +20,7 @@ _LED: Final[dict[FindingKind, tuple[FindingKind, ...]]] = {
     FindingKind.FILESYSTEM_WIDER: (FindingKind.NETWORK_OPEN, FindingKind.MISSING_NETWORK_FLAG),
     FindingKind.NETWORK_CUT: (FindingKind.CHILD_GOT_LESS,),
     FindingKind.STALE_NETWORK_FLAG: (FindingKind.FOREIGN_SANDBOX_FLAG, FindingKind.CHILD_GOT_LESS),
+    FindingKind.CHILD_POLICY_DRIFT: (FindingKind.REVIEWER_DRIFT,),
     FindingKind.NESTED_SANDBOX: (FindingKind.DENIED_UNDER_FULL_ACCESS,),
 }
 """Kinds that one of the first kind explains; without it they have causes of their own."""

@@ -196,17 +196,6 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """What `request_permissions` was granted (Codex 0.12x and newer)."""
 
 
-class CallsLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="calls-left-out"):
-    """Calls that ended by themselves and show nothing of a sandbox, in the place of their lines.
-
-    Audits leave them out, which is several times as fast as reading them.
-    """
-
-    count: int
-    started_line: int
-    """The line of the newest of them."""
-
-
 class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):
     """The sandbox of a CLI could not be started: later commands run without it (Claude Code)."""
 

@@ -49,6 +49,8 @@ class FindingKind(StrEnum):
     RESUME_DROPPED_POLICY = "resume-dropped-policy"
     ROLE_POLICY_IGNORED = "role-policy-ignored"
     AUTO_APPROVED_OUTSIDE = "auto-approved-outside"
+    POLICY_CHANGED = "policy-changed"
+    REVIEWER_DRIFT = "reviewer-drift"
     DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
     SANDBOX_CANNOT_START = "sandbox-cannot-start"
     DENIED_FILESYSTEM = "denied-filesystem"
@@ -100,6 +102,8 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.RESUME_DROPPED_POLICY: KindInfo("warning", ("wider", "narrower"), "lost on resume"),
     FindingKind.ROLE_POLICY_IGNORED: KindInfo("warning", ("wider", "narrower"), "role ignored"),
     FindingKind.AUTO_APPROVED_OUTSIDE: KindInfo("warning", ("wider",), "auto-approved"),
+    FindingKind.POLICY_CHANGED: KindInfo("info", ("narrower", "wider"), "policy changed"),
+    FindingKind.REVIEWER_DRIFT: KindInfo("info", ("label",), "other reviewer"),
     FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo("warning", ("narrower",), "denied anyway"),
     FindingKind.SANDBOX_CANNOT_START: KindInfo("warning", ("narrower",), "cannot start"),
     FindingKind.DENIED_FILESYSTEM: KindInfo("warning", ("narrower",), "write denied"),
@@ -128,6 +132,8 @@ MEANINGS: Final[dict[FindingKind, str]] = {
     FindingKind.RESUME_DROPPED_POLICY: "a resumed thread has another policy than before, without a request",
     FindingKind.ROLE_POLICY_IGNORED: "a sub-agent has another policy than the file of its role asks for",
     FindingKind.AUTO_APPROVED_OUTSIDE: "an automatic reviewer let a command leave a read-only sandbox",
+    FindingKind.POLICY_CHANGED: "the policy is another than before",
+    FindingKind.REVIEWER_DRIFT: "another reviewer answers approvals than before, or than the parent's",
     FindingKind.DENIED_UNDER_FULL_ACCESS: "refused under full access, as only a sandbox refuses",
     FindingKind.SANDBOX_CANNOT_START: "the sandbox itself failed to start: every command that needs it will",
     FindingKind.DENIED_FILESYSTEM: "a denied write that the worker did not get past",

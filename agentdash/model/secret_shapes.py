@@ -22,8 +22,6 @@ class Token(NamedTuple):
     literal: str
     """In lower case."""
     pattern: Pattern
-    back: int
-    """Characters that may stand before the literal."""
     is_prefix: bool
     """The secret stands just behind the literal."""
 
@@ -97,14 +95,14 @@ _TYPE: Final = (
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
 """A random value has digits; a name seldom does."""
-_SAFE: Final = r"[\w.+=-]"
+_SAFE: Final = r"(?=[A-Za-z_.+=-]{0,80}\d)[\w.+=-]"
 _LONG: Final = r"(?=[A-Za-z_.+/=-]{0,80}\d)[\w.+/=@-]{12,}"
 _WORD: Final = rf"{_DIGIT}[A-Za-z0-9]{{22,}}"
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Where a token may begin."""
 
 
-def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0) -> list[Token]:
+def _token(literals: str, rest: str, *, prefix: str | None = None) -> list[Token]:
     """Return a kind of token for each of the literals, which blanks separate; `rest` is what follows them."""
     # a token may follow `_` or `-`, but no letter or digit: then it is a part of something longer; the letter
     # of an escaped line break is none
@@ -112,7 +110,6 @@ def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0
         Token(
             literal=literal.lower(),
             pattern=Pattern(rf"{_START}{prefix or re.escape(literal)}(?P<secret>{rest})"),
-            back=back,
             is_prefix=prefix is None,
         )
         for literal in literals.split()
@@ -132,7 +129,7 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("gsk_ nvapi- pplx- lsv2_pt_ lsv2_sk_ r8_ xai- AIza AQ.Ab ABSK bedrock-api-key-", _LONG),
     # code hosts, packages, chat
     *_token("ATATT3 ATCTT3 ATBB pypi- dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ fly_pat_", _LONG),
-    *_token("lin_api_ lin_oauth_ ntn_ figd_ figu_ RWRTY0Iy RWQAAEIy", _LONG),
+    *_token("cpk_ lin_api_ lin_oauth_ ntn_ figd_ figu_ RWRTY0Iy RWQAAEIy", _LONG),
     # clouds
     *_token("ya29. GOCSPX- 1//0 hvs. hvb. hvr. fm1_ fm2_ fo1_ sb_secret_ vercel_blob_rw_", _LONG),
     *_token("dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit. dop_v1_ doo_v1_ dor_v1_", _LONG),
@@ -150,25 +147,25 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("vck_ vca_ vci_ vcr_ cfk_ napi_ rnd_ tsec_ ddp_ ddw_ ddo_ ddr_ EZAK EZTK aio_", _WORD),
     *_token("AKCp cmVmd oy2", rf"{_DIGIT}[A-Za-z0-9]{{43,}}"),
     *_token("sl.u. sl.B EAAA mfa. pa- fk-", rf"{_DIGIT}(?=[a-z0-9_-]{{0,80}}[A-Z])[\w-]{{30,}}"),
-    *_token("fc- cr- e2b_ key_ key- crsr_ cpk_ squ_ sqp_ sqa_ st. rubygems_ dapi", r"[0-9a-f.-]{32,}"),
+    *_token("fc- cr- e2b_ key_ key- crsr_ squ_ sqp_ sqa_ st. rubygems_ dapi", r"[0-9a-f.-]{32,}"),
     *_token("PMAK- pul-", r"(?=[a-f-]{0,80}\d)[0-9a-f-]{20,}"),
     *_token("sk-", rf"{_DIGIT}[\w-]{{20,}}"),
     # known by more than a prefix
     *_token("tid=", r"[0-9a-f]{32};exp=[^\s'\"\\]+"),  # Copilot
     *_token("xox", r"[\w.-]{4,}", prefix=r"xox[abceoprs](?:\.xox[a-z])?-"),
     *_token("hooks.slack.com/", r"[\w/]{8,}", prefix=r"hooks\.slack\.com/(?:services|workflows|triggers)/"),
-    *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/", back=24),
+    *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/"),
     *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
-    *_token(":AA", r"[\w-]{20,}", prefix=r"(?:bot)?\d{8,10}:AA", back=13),  # Telegram
-    *_token("8Q~ 7Q~", r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}", prefix="(?=)", back=3),  # Entra ID
-    *_token("JQQJ99 AZDO", r"[A-Za-z0-9]{52,80}(?:JQQJ99|AZDO)[A-Za-z0-9]{4,}", prefix="(?=)", back=80),
-    *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\.", back=14),
+    *_token(":AA", r"[\w-]{20,}", prefix=r"(?:bot)?\d{8,10}:AA"),  # Telegram
+    *_token("8Q~ 7Q~", r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}", prefix="(?=)"),  # Entra ID
+    *_token("JQQJ99 AZDO", r"[A-Za-z0-9]{52,80}(?:JQQJ99|AZDO)[A-Za-z0-9]{4,}", prefix="(?=)"),
+    *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\."),
     *_token("prod: dev:", r"[\w+/=]{20,}", prefix=r"(?:prod|dev):[a-z]+-[a-z]+-\d+\|"),  # Convex
     *_token("re_", rf"{_DIGIT}[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}}\b"),
     *_token("pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),
     *_token("pk_", r"\d{4,9}_[A-Z0-9]{32}\b"),
-    *_token("-us", r"[0-9a-f]{32}-us\d{1,2}\b", prefix="(?=)", back=32),  # Mailchimp
+    *_token("-us", r"[0-9a-f]{32}-us\d{1,2}\b", prefix="(?=)"),  # Mailchimp
     *_token("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     *_token("access-production- access-sandbox- access-development-", r"[0-9a-f-]{36}"),
     *_token("SG.", r"[\w-]{8,80}\.[\w-]{8,}"),

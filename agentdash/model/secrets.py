@@ -8,8 +8,7 @@ counts, paths and expressions don't count. `secret_shapes.py` has the shapes.
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -186,24 +185,23 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
         return
     if not literals.isdisjoint(PRIVATE_KEY_LITERALS):
         yield from (match.span(match.lastgroup or 0) for match in PRIVATE_KEY.finditer(text))
-    yield from _tokens(text, lower, literals)
+    for token in TOKENS:
+        if token.literal in literals:
+            yield from (match.span("secret") for match in token.pattern.finditer(text))
     if not literals.isdisjoint(FEED_LITERALS):
         for place in fed_secrets(text):
             yield from _unquoted(text, *place)
     end = 0
-    for start, stop in _lines_with(literals.intersection(NAME_LITERALS), lower):
-        for name in STRONG_NAMES.finditer(lower, start, stop):
-            if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
-                for value in _value(match):
-                    if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
-                        end = value[1]
-                        yield value
-    for start, stop in _lines_with(literals.intersection(_SHAPE_LITERALS), lower):
-        lines = lower[start:stop]
-        for shape in SHAPES:
-            if any(literal in lines for literal in shape.literals):
-                for match in shape.pattern.finditer(text, start, stop):
-                    yield from _value(match)
+    for name in () if literals.isdisjoint(NAME_LITERALS) else STRONG_NAMES.finditer(lower):
+        if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
+            for value in _value(match):
+                if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
+                    end = value[1]
+                    yield value
+    for shape in SHAPES:
+        if not literals.isdisjoint(shape.literals):
+            for match in shape.pattern.finditer(text):
+                yield from _value(match)
 
 
 def _literals_in(lower: str) -> frozenset[str]:
@@ -224,57 +222,6 @@ def _search() -> BytesAhoCorasick | None:
         return None
     encoded = [literal.encode() for literal in _LITERALS]
     return BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)  # built at once
-
-
-def _tokens(text: str, lower: str, literals: Collection[str]) -> Iterator[tuple[int, int]]:
-    for token in TOKENS:
-        if token.literal not in literals:
-            continue
-        end = 0
-        at = lower.find(token.literal)
-        while at >= 0:
-            for start in range(max(end, at - token.back), at + 1):
-                if (match := token.pattern.match(text, start)) is not None:
-                    end = match.end()
-                    if not is_path_name(text, start, match["secret"]):
-                        yield match.span("secret")
-                    break
-            at = lower.find(token.literal, max(end, at + 1))
-
-
-def _lines_with(literals: Iterable[str], lower: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each group of lines with one of these literals, each with the next line,
-    which may have the value, and with those that a backslash joins."""
-    found: set[tuple[int, int]] = set()
-    for literal in literals:
-        at = lower.find(literal)
-        while at >= 0:
-            start, line_end = _logical_line(
-                lower, at + literal.count("\n")
-            )  # of the line behind a line break
-            following = lower.find("\n", line_end + 1)
-            found.add((start, len(lower) if following < 0 else following))
-            at = lower.find(literal, line_end) if line_end < len(lower) else -1
-    begin, end = 0, -1
-    for start, stop in sorted(found):
-        if start > end:
-            if end >= 0:
-                yield begin, end
-            begin = start
-        end = max(end, stop)
-    if end >= 0:
-        yield begin, end
-
-
-def _logical_line(text: str, at: int) -> tuple[int, int]:
-    """Return the start and the end of the line at a position, with the lines that a backslash joins to it."""
-    start = text.rfind("\n", 0, at) + 1
-    while start > 1 and text[start - 2] == "\\":
-        start = text.rfind("\n", 0, start - 1) + 1
-    end = text.find("\n", at)
-    while end > 0 and text[end - 1] == "\\":
-        end = text.find("\n", end + 1)
-    return start, len(text) if end < 0 else end
 
 
 def _value(match: re.Match[str]) -> Iterator[tuple[int, int]]:
@@ -356,41 +303,3 @@ def _mask_item(key: object, item: Any) -> Any:
     if isinstance(key, str) and type(item) is str and is_secret_name(key):
         return mask_secrets(f"{key}={item}").removeprefix(f"{key}=")
     return _mask_any(item)
-
-
-# ------------------------------------------------------------
-# Names of directories and files that look like tokens: `/srv/pypi-server-mirror`, `/tmp/lab-ghr_1a2b`
-# They are not masked: logs, settings and policies are found by their exact paths.
-
-
-_ROOTS: Final = (
-    r"home|root|tmp|var|srv|opt|usr|etc|run|mnt|media|dev|proc|Users|private|Volumes|Library|Applications"
-    r"|data|scratch|work|workdir|workspaces?|projects?|repos?|code|src|app|builds?"
-)
-"""Directories that the paths of files begin with. Those of requests begin with others (`/services/`,
-`/v1/`)."""
-_CHARACTERS: Final = f"{string.ascii_letters}{string.digits}_.+~/-"
-_BEGINNING: Final = re.compile(rf"(?:~\w*|/(?:{_ROOTS}))(?:/.*)?/[^/]*")
-"""What stands before the rest of a name in a path."""
-_URL_SIGNS: Final = ("@", "?", "#", "%", "&")
-"""What comes before a path in an address other than `file:`."""
-_MAX_CHARS: Final = 1_000
-_LONG_WORD: Final = re.compile(r"[A-Za-z0-9]{16,}")
-"""Longer than the random part in the names of temporary directories."""
-
-
-def is_path_name(text: str, at: int, name: str) -> bool:
-    """Return whether the path of a file or directory goes on with `name` at a position. A long random name is
-    none: a token may have been used as one."""
-    return _is_in_path(text, at) and not _is_random(name)
-
-
-def _is_in_path(text: str, at: int) -> bool:
-    before = text[max(0, at - _MAX_CHARS) : at]
-    outside = before.rstrip(_CHARACTERS)
-    path = before[len(outside) :].removeprefix("//" if outside.endswith("file:") else "")
-    return not outside.endswith(_URL_SIGNS) and _BEGINNING.fullmatch(path) is not None
-
-
-def _is_random(name: str) -> bool:
-    return any(not word.isalpha() for word in _LONG_WORD.findall(name))

@@ -166,6 +166,10 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     window: int | None = None
     limits: tuple[UsageWindow, ...] = ()
     """The usage limits of its account, as it stated them last."""
+    day: int | None = None
+    """The day of the newest count (UTC, days since 1970)."""
+    before_day: tuple[ModelUsage, ...] = ()
+    """Those of `by_model` that were used on earlier days."""
 
 
 def without_record(size: int) -> str:

@@ -226,10 +226,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return its directory, with its host in front if that is another one; empty if not known."""
         return f"{self.host}:{self.cwd}" if self.host and self.cwd else self.cwd or ""
 
-    def has_name(self, name: str) -> bool:
-        """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""
-        return name in (self.id, self.name) or (self.pane is not None and self.pane.key.has_name(name))
-
 
 def nested_worker_id(pid: int) -> str:
     """Return the id of a worker CLI that a command of a thread has started."""

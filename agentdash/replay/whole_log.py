@@ -1,4 +1,4 @@
-"""Read a past session log whole, for audits and the library. Calls that show nothing are only counted."""
+"""Read a past session log whole, for audits and the library."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
-from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
-from agentdash.agents.session_logs import SessionLog, rollout_reader
-from agentdash.engine.detect import HINTS, may_show_denial, may_show_sandbox
-from agentdash.engine.reduce.denial_ledger import words_of_past
+from agentdash.agents.session_logs import SessionLog
 from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet
@@ -21,7 +18,6 @@ from agentdash.model.thread import Thread
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
-_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial)
 
 
 def read_whole(log: SessionLog, seen: FileSeen) -> tuple[Fleet, str | None]:
@@ -31,8 +27,7 @@ def read_whole(log: SessionLog, seen: FileSeen) -> tuple[Fleet, str | None]:
         seen: the file.
     """
     failures: list[OSError] = []
-    read = _read_transcript if log.agent == "claude" else _read_rollout
-    fleet, at = read(log, seen, _lines(log, failures))
+    fleet, at = _read(log, seen, _lines(log, failures))
     if not failures:
         return fleet, None
     problem = clean_line(failures[0].strerror or str(failures[0]))
@@ -47,26 +42,12 @@ def _lines(log: SessionLog, failures: list[OSError]) -> Iterator[bytes]:
         failures.append(error)
 
 
-def _read_rollout(log: SessionLog, seen: FileSeen, lines: Iterator[bytes]) -> tuple[Fleet, float]:
-    """Return the fleet of a rollout, and the time of its last line."""
-    reader = SparseReader(rollout_reader(log.thread, log.path), _SUSPICION)
-    thread = reduce_log(Thread(log.thread), [seen])
+def _read(log: SessionLog, seen: FileSeen, lines: Iterator[bytes]) -> tuple[Fleet, float]:
+    """Return the fleet of a log, and the time of its last line."""
+    reader = log.reader()
+    thread = reduce_log(Thread(log.thread, agent=log.agent), [seen])
     number = 1
     while batch := list(islice(lines, _BATCH_LINES)):
-        for events in reader.read(batch, number):
-            thread = reduce_log(thread, events)
-            # an output may show the platform; any call may matter until one has
-            reader.watched = None if thread.platform is None else words_of_past(thread)
+        thread = reduce_log(thread, reader.read(batch, number))
         number += len(batch)
     return Fleet(threads={thread.id: thread}), reader.at
-
-
-def _read_transcript(log: SessionLog, seen: FileSeen, lines: Iterator[bytes]) -> tuple[Fleet, float]:
-    """Return the fleet of a transcript of Claude Code, and the time of its last line."""
-    reader = log.reader()
-    fleet = reduce(Fleet(), [seen])
-    number = 1
-    while batch := list(islice(lines, _BATCH_LINES)):
-        fleet = reduce(fleet, reader.read(batch, number))
-        number += len(batch)
-    return fleet, reader.at

@@ -1,4 +1,5 @@
-"""`agentdash check`: an audit of session logs, as the document `agentdash.check/1` and as text.
+"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text; `--denials`, as
+`agentdash.check-denials/2` and a table.
 
 `audit.py` runs the audit.
 """
@@ -6,9 +7,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from agentdash.documents.worker import (
     finding_report,
     requested_report,
 )
+from agentdash.model.denials import stable_target
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
@@ -32,6 +34,7 @@ from agentdash.report.elements import (
     print_finding,
     quantity,
     say,
+    text_table,
 )
 
 if TYPE_CHECKING:
@@ -218,3 +221,146 @@ def _print_thread(thread: ThreadReport, console: Console) -> None:
         print_finding(finding, console, 2)
     for denial in denials:
         print_denial(denial, console, 2)
+
+
+# ------------------------------------------------------------
+# `agentdash check --denials`: the denial ledgers of many threads by target
+
+
+_T = TypeVar("_T")
+
+
+class DeniedTargetReport(msgspec.Struct):
+    """All denials of one target."""
+
+    what: Literal["filesystem", "network", "other"]
+    target: str | None
+    """With `*` for random names of temporary files, where there are several; null for those of which neither
+    output nor script names the target."""
+    operations: list[str]
+    """Operations on it that were refused."""
+    certainty: str
+    """`certain` if any of them is."""
+    threads: list[str]
+    """Ids of the threads with such a denial."""
+    count: int
+    """Calls that were denied."""
+    open: int
+    """Threads that did not get past it."""
+    first: str | None
+    last: str | None
+
+
+class CommonRemedyReport(msgspec.Struct):
+    """A remedy, and what it would have let through."""
+
+    remedy: str
+    remedy_where: str | None
+    targets: list[str | None]
+    """The targets that it opens."""
+    calls: int
+    """Denied calls that it would have avoided."""
+
+
+class DenialsReport(msgspec.Struct):
+    """The document of `agentdash check --denials --json`."""
+
+    schema: Literal["agentdash.check-denials/2"]
+    threads: int
+    unreadable: int
+    """Number of files and directories that could not be read."""
+    targets: list[DeniedTargetReport]
+    """Those that stopped most threads first."""
+    remedies: list[CommonRemedyReport]
+    """What would have avoided them, each once."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: no denials that no success came after. 1: there are some. 2: something could not be read."""
+        if self.unreadable:
+            return 2
+        return 1 if any(target.open for target in self.targets) else 0
+
+
+def denials_report(audit: CheckReport) -> DenialsReport:
+    """Return the denials of an audit by target."""
+    found: dict[tuple[str, str | None], list[tuple[str, DenialReport]]] = {}
+    for thread in audit.threads:
+        for denial in thread.denials:
+            found.setdefault((denial.what, stable_target(denial.target)), []).append((thread.id, denial))
+    targets = [_target_report(target, denials) for (_, target), denials in found.items()]
+    targets.sort(key=lambda target: (-target.open, -target.count, target.target or ""))
+    return DenialsReport(
+        schema="agentdash.check-denials/2",
+        threads=len(audit.threads),
+        unreadable=audit.totals.unreadable,
+        targets=targets,
+        remedies=_remedies(denial for thread in audit.threads for denial in thread.denials),
+    )
+
+
+def _remedies(denials: Iterable[DenialReport]) -> list[CommonRemedyReport]:
+    """Return the remedies, each once, those that would have avoided most calls first."""
+    found: dict[str, list[DenialReport]] = {}
+    for denial in denials:
+        if denial.remedy is not None:
+            found.setdefault(denial.remedy, []).append(denial)
+    reports = [
+        CommonRemedyReport(
+            remedy=remedy,
+            remedy_where=group[0].remedy_where,
+            targets=_distinct(denial.target for denial in group),
+            calls=sum(denial.count for denial in group),
+        )
+        for remedy, group in found.items()
+    ]
+    return sorted(reports, key=lambda report: -report.calls)
+
+
+def _target_report(stable: str | None, denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:
+    reports = [denial for _, denial in denials]
+    targets = {denial.target for denial in reports}
+    certain = any(denial.certainty == "certain" for denial in reports)
+    return DeniedTargetReport(
+        what=reports[0].what,
+        target=stable if len(targets) > 1 else reports[0].target,
+        operations=_distinct(denial.operation for denial in reports),
+        certainty="certain" if certain else "likely",
+        threads=_distinct(thread for thread, _ in denials),
+        count=sum(denial.count for denial in reports),
+        open=len({thread for thread, denial in denials if not denial.got_past}),
+        first=min((denial.first for denial in reports if denial.first), default=None),
+        last=max((denial.last for denial in reports if denial.last), default=None),
+    )
+
+
+def _distinct(values: Iterable[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
+
+
+def print_denials(report: DenialsReport, console: Console) -> None:
+    """Print the targets as a table, secrets masked."""
+    report = mask_fields(report)
+    rows = [
+        (
+            target.what if target.certainty == "certain" else f"{target.what} (likely)",
+            str(target.count),
+            str(len(target.threads)),
+            str(target.open),
+            ", ".join(target.operations),
+            target.target or "not named",
+        )
+        for target in report.targets
+    ]
+    if rows:
+        columns = ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET")
+        console.print(text_table(columns, rows, folded=("TARGET",)))
+    for common in report.remedies:
+        named = ", ".join(target or "not named" for target in common.targets)
+        console.print(f"\n{common.remedy}", markup=False)
+        where = f" ({common.remedy_where})" if common.remedy_where else ""
+        calls = quantity(common.calls, "denied call")
+        say(console, f"would have avoided {calls}: {named}{where}", 2, style="dim")
+    unreadable = f", {report.unreadable} unreadable" if report.unreadable else ""
+    threads, targets = quantity(report.threads, "thread"), quantity(len(report.targets), "denied target")
+    say(console, f"{threads}{unreadable}, {targets}")

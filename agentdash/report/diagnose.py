@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import asyncio
-import locale
 import os
 import platform
 import re
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -33,7 +31,7 @@ from agentdash.collect.remote.child import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
-from agentdash.config import Config, config_file, state_folder
+from agentdash.config import Config, config_file
 from agentdash.model.events import HostSeen, LineSkipped, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
@@ -44,25 +42,18 @@ from agentdash.report.elements import quantity
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.version import described_version
 
-_MIN_COLUMNS: Final = 30
-_MIN_LINES: Final = 8
-"""A smaller terminal shows counts only."""
 _OLDEST_TMUX: Final = (3, 2)
 """Oldest tested version: 3.2a."""
 _MIN_VISIBLE_PROCESSES: Final = 3
 """Fewer processes in /proc mean that those of others are hidden."""
 
 
-def diagnose(
-    config: Config,
-    hosts: Sequence[Carrier] = (),
-    environ: Mapping[str, str] = os.environ,
-) -> DoctorReport:
+def diagnose(config: Config, hosts: Sequence[Carrier] = ()) -> DoctorReport:
     """Run all checks."""
     sandbox = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
     probe = _Probe(config, sandbox)
-    file = config_file(environ)
+    file = config_file()
     checks = [
         ok("agentdash", f"{described_version()}, Python {platform.python_version()}, {sys.platform}"),
         ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
@@ -72,8 +63,6 @@ def diagnose(
         *_check_processes(probe, sandbox),
         *check_hosts(hosts),
         _check_file_events(home),
-        *_check_terminal(environ),
-        _check_state_directory(),
     ]
     return DoctorReport("agentdash.doctor/1", checks)
 
@@ -130,15 +119,6 @@ def _check_sandbox(sandbox: str | None, home: CodexHome, config: Config) -> Iter
     yield ok("status file", detail)
 
 
-def _check_state_directory() -> DoctorCheck:
-    folder = state_folder()
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if os.access(nearest, os.W_OK | os.X_OK):
-        return ok("state", f"{clean_line(str(folder))} can be written")
-    advice = "without it there is no status file: set XDG_STATE_HOME"
-    return warn("state", f"{clean_line(str(folder))} cannot be written", advice)
-
-
 # ---------------------------------------------------------------- tmux
 
 
@@ -183,7 +163,7 @@ def _check_server(server: str, process: Process) -> Iterator[DoctorCheck]:
         )
 
 
-# ---------------------------------------------------------------- processes, files, terminal
+# ---------------------------------------------------------------- processes, files
 
 
 def _check_processes(probe: _Probe, sandbox: str | None) -> Iterator[DoctorCheck]:
@@ -210,21 +190,6 @@ def _check_file_events(home: CodexHome) -> DoctorCheck:
         return ok("file events", "changes are seen at once")
     advice = "raise fs.inotify.max_user_watches and max_user_instances with sysctl"
     return warn("file events", f"{reason}: changes are seen by polling, within 2 s", advice)
-
-
-def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    if not sys.stdout.isatty():
-        yield ok("terminal", "the output goes to a file or a program")
-        return
-    size = shutil.get_terminal_size()
-    detail = f"{size.columns}x{size.lines} (TERM={environ.get('TERM', '')})"
-    if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
-        yield warn("terminal", detail, f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown")
-    else:
-        yield ok("terminal", detail)
-    encoding = locale.getencoding()
-    if encoding.lower().replace("-", "") != "utf8":
-        yield warn("characters", encoding, "agentdash --ascii, or set LANG to a UTF-8 locale")
 
 
 # ------------------------------------------------------------

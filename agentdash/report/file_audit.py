@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from agentdash.agents.codex.rollout.records import RECORD_START
 from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.collect.sources.denied_paths import denied_paths
-from agentdash.engine.detect import may_show_denial
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.files import file_size, is_record, open_stream
@@ -29,6 +28,7 @@ from agentdash.replay.whole_log import read_whole
 from agentdash.report.audit import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
 from agentdash.report.elements import quantity
+from agentdash.sandbox.denials.lines import suspects
 
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
@@ -59,7 +59,7 @@ def import_late() -> None:
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
     Pattern.compile_all()
-    may_show_denial("")
+    suspects("")
 
 
 # ---------------------------------------------------------------- reading

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
-from agentdash.report.check import CheckReport
+from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
 from agentdash.report.notices import NoticeReport
@@ -29,6 +29,7 @@ _DOCUMENTS: Final = (
     WaitReport,
     ExplainReport,
     CheckReport,
+    DenialsReport,
     WorkerPathsReport,
     PreflightReport,
     SessionsReport,

@@ -34,8 +34,6 @@ _KEPT_S: Final = 90 * 86_400.0
 _SETTLED_NS: Final = 100_000_000
 """A file that was changed less than this before it was read may change again within the same tick of the
 clock of its file system, with the same size: it gets no digest."""
-_REREAD_S: Final = 2.0
-"""Age after which the rules for commands are looked at again."""
 _IDENTITY: Final = struct.Struct("<8sQQQ8s16s16s")
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS digest (
@@ -146,11 +144,11 @@ def _rules_beside(path: str) -> bytes:
     """Return what identifies the rules for commands (`rules/*.rules`) of the Codex home that a file lies in:
     denials are judged by them."""
     home = codex_home_of(path)
-    return b"" if home is None else _rules_of(home, int(time.monotonic() / _REREAD_S))
+    return b"" if home is None else _rules_of(home)
 
 
 @lru_cache(maxsize=64)
-def _rules_of(home: str, _period: int) -> bytes:
+def _rules_of(home: str) -> bytes:
     try:
         with os.scandir(f"{home}/rules") as listing:
             files = [(each.name, each.stat()) for each in listing if each.name.endswith(".rules")]

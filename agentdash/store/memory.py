@@ -94,13 +94,6 @@ class Memory:
         self._known: dict[tuple[str, str, bytes], _Fact] = {}
         """The rows that this object has read or written, by owner, kind and key."""
 
-    def changed_at(self) -> int | None:
-        """Return when the file was changed last (ns), or None if it cannot be told."""
-        try:
-            return self.path.stat().st_mtime_ns
-        except OSError:
-            return None
-
     def threads(self, wanted: Iterable[str]) -> list[ThreadMemory]:
         """Return what is remembered of these threads.
 
@@ -119,7 +112,7 @@ class Memory:
             }
         return [memory for thread in rows if (memory := _memory(thread, rows[thread])) is not None]
 
-    def past_workers(self, limit: int = _MAX_PANES) -> list[PastWorker]:
+    def past_workers(self) -> list[PastWorker]:
         """Return the newest workers of panes, the newest last.
 
         Raises:
@@ -128,7 +121,7 @@ class Memory:
         with self._reading() as database:
             if database is None:
                 return []
-            rows = self._rows(database, f"{_SELECT} ORDER BY last DESC LIMIT {limit}", "", "")
+            rows = self._rows(database, f"{_SELECT} ORDER BY last DESC LIMIT {_MAX_PANES}", "", "")
         found = [(row, _decoded(row.fact, PastWorker)) for row in reversed(rows)]
         return [replace(past, seen=row.last) for row, past in found if past is not None]
 
@@ -339,11 +332,6 @@ def _present(worker: Worker, pane: Pane, fleet: Fleet, at: float) -> PastWorker:
     )
 
 
-_REREAD_INTERVAL_S: Final = 1.0
-_REREAD_PANES: Final = 50
-"""The newest ones, which may have come and gone since."""
-
-
 class _MemorySource:
     """Reads the memory file.
 
@@ -376,27 +364,12 @@ class PaneMemorySource(_MemorySource):
         return self._read(self._panes)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what is remembered of panes, and then what other agentdashes saw of panes that are not there
-        any more."""
-        emit(await asyncio.to_thread(self._read, self._panes))
-        read = self._memory.changed_at()
-        while True:
-            await asyncio.sleep(_REREAD_INTERVAL_S)
-            if (changed := self._memory.changed_at()) != read:
-                read = changed
-                emit(await asyncio.to_thread(self._read, partial(self._unseen, channel.value)))
+        """Emit what is remembered of panes."""
+        emit(await self.poll(channel.value))
 
     def _panes(self) -> Sequence[Event]:
-        return self._recalled(self._memory.past_workers())
-
-    def _unseen(self, fleet: Fleet) -> Sequence[Event]:
-        past = self._memory.past_workers(_REREAD_PANES)
-        return self._recalled(
-            [each for each in past if each.pane not in fleet.panes and each.pane not in fleet.past_workers]
-        )
-
-    def _recalled(self, workers: Sequence[PastWorker]) -> Sequence[Event]:
-        return [PanesRecalled(at=self._clock.now(), workers=tuple(workers))] if workers else []
+        workers = tuple(self._memory.past_workers())
+        return [PanesRecalled(at=self._clock.now(), workers=workers)] if workers else []
 
 
 class ThreadMemorySource(_MemorySource):

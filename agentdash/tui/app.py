@@ -34,7 +34,7 @@ from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
-from agentdash.tui.view import View, WorkerPointed, find_worker
+from agentdash.tui.view import View, WorkerPointed
 from agentdash.tui.worker.file_reading import FileReading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
@@ -64,9 +64,6 @@ class WorkerProvider(Provider):
                 )
 
 
-# ------------------------------------------------------------
-
-
 __all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
 
 _DEFAULT_OPTIONS: Final = Options()
@@ -84,7 +81,7 @@ class AgentDash(BaseApp[None]):
     """The dashboard.
 
     Args:
-        options: how the app looks, and which worker is selected first.
+        options: how the app looks.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
         attention: keeps acknowledgements; None: there are none, as in a replay.
     """
@@ -114,12 +111,11 @@ class AgentDash(BaseApp[None]):
         self._feed = feed
         self._clock = clock
         self._by_id: dict[str, Worker] = {}
-        self._wanted = options.select
         self._feed_error: str | None = None
         self.attention = attention
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
-        self._is_touched = options.select is not None
+        self._is_touched = False
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
         self._moved_at = 0.0
@@ -167,9 +163,6 @@ class AgentDash(BaseApp[None]):
         self.snapshot = snapshot
         self.show_title(title(snapshot))
         self._by_id = {worker.id: worker for worker in snapshot.workers}
-        if self._wanted and (found := find_worker(snapshot, self._wanted)) is not None:
-            self.selected_id = found.id
-            self._wanted = None
         self.draw()
 
     @on(Lines.Resized)
@@ -181,7 +174,7 @@ class AgentDash(BaseApp[None]):
         if self.snapshot is not None:
             self.root.order(self.snapshot, is_held=self._is_held)
             if not self.root.is_zoomed:  # the only one shown is not exchanged for another
-                if not self._is_touched and not self._wanted and self.root.rows:
+                if not self._is_touched and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
         view = View(
@@ -258,7 +251,6 @@ class AgentDash(BaseApp[None]):
         self._moved_at = time.monotonic()
         self.set_timer(_REST_S * 1.1, self.draw)
         self.selected_id = worker
-        self._wanted = None
         if not self.root.is_zoomed and all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
         self.draw()

@@ -52,7 +52,7 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """Appearance, keys, and the first selection."""
+    """Appearance and keys."""
 
     ascii: bool = False
     """Use ASCII glyphs only."""
@@ -62,8 +62,6 @@ class Options:
     """Whether the title of the terminal shows the counts of workers."""
     banner: str | None = None
     """A word in the header: `DEMO`."""
-    select: str | None = None
-    """The worker to select first: its name, pane id, id or the beginning of its id."""
     filters: Mapping[str, str] = field(default_factory=dict)
     """Filters by the name that stands for them: `@mine`."""
     thresholds: ThresholdSettings = NO_THRESHOLDS

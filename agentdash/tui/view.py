@@ -55,9 +55,3 @@ class WorkerPointed(Message):
     def __init__(self, worker: str) -> None:
         self.worker = worker
         super().__init__()
-
-
-def find_worker(snapshot: Snapshot, wanted: str) -> Worker | None:
-    """Return the worker of this name, pane or id; else the first one with an id that begins so."""
-    exact = (w for w in snapshot.workers if w.has_name(wanted))
-    return next(exact, next((w for w in snapshot.workers if w.id.startswith(wanted)), None))

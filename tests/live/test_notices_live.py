@@ -49,7 +49,7 @@ async def test_an_approval_of_codex_is_told_within_two_seconds(codex: OpenLab, t
         pane.submit("[[ask]] go")
         await pane.shows(MENU)
         shown = time.monotonic()
-        await until(out.exists, "the notice")
+        await until(lambda: out.exists() and out.read_text().endswith("\n"), "the notice")
         assert time.monotonic() - shown < scaled(2)
         notice = json.loads(out.read_text())
         assert (notice["schema"], notice["workers"][0]["on"]) == ("agentdash.notice/1", ["needs-you"])

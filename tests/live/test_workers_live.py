@@ -150,33 +150,6 @@ async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) ->
         lab.run_tmux("kill-pane", "-t", pane.id)
 
 
-OFFLINE = {"executionSandbox": {"filesystem": "workspace-write", "network": "closed"}}
-
-
-@pytest.mark.parametrize(
-    ("agent", "settings", "applied"),
-    [
-        ("gemini", {"security": {"toolSandboxing": True}}, "Gemini CLI by bwrap"),
-        ("qwen", {"tools": OFFLINE}, "Qwen Code by bwrap: workspace, no network"),
-    ],
-)
-async def test_sandbox_around_each_command_is_its_own(
-    workers: OpenLab, agent: str, settings: dict[str, Any], applied: str
-) -> None:
-    lab = workers(SCRIPT)
-    lab.configure(agent, settings)
-    async with watching(lab) as watched:
-        pane = await lab.start(agent, "--yolo")
-        await pane.submit("[[act]] act")
-        found = await watched.until(
-            lambda worker: of(pane, State.RUNNING)(worker) and worker.sandbox.got.sandboxed is not None
-        )
-        assert (found.sandbox.applied, found.sandbox.got.sandboxed) == (applied, True)
-        (lab.workspace / "go").touch()
-        done = await watched.until(of(pane, State.COMPLETED))
-        assert done.sandbox.findings == ()
-
-
 BWRAP = ("bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--")
 
 

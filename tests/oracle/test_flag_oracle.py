@@ -32,4 +32,4 @@ def test_flags_never_contradict_the_environment() -> None:
 def test_kept_scripts_never_contradict_their_environment(kind: str) -> None:
     comparison = compare(run_kept(kind, SEED))
     assert comparison.wrong == []
-    assert comparison.probes > 250
+    assert comparison.probes > 200

@@ -72,7 +72,7 @@ def commands(root: Path) -> Iterator[Command]:
         yield Command(arguments=arguments)
     yield Command(arguments=("completion", "bash"), programs=("bash",))  # click asks for its version
     yield Command(arguments=("sessions", "--json"), writes=DIGESTS)
-    for options in ("--json", "--format=sarif"):
+    for options in ("--json", "--denials", "--format=sarif"):
         yield Command(arguments=("check", options), writes=DIGESTS)
     yield Command(arguments=("preflight", "--worker", "opencode"))
     yield Command(arguments=("check", "--json", "--no-cache"))

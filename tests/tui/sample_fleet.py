@@ -16,7 +16,6 @@ from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remote import HostLink, LinkState
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment, Tokens
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Snapshot, Worker
@@ -535,24 +534,6 @@ def empty_fleet() -> Snapshot:
         (),
         sources(codex="no Codex home at /home/dev/.codex", tmux="no tmux server on /tmp/tmux-1000/default"),
     )
-
-
-def fleet_of_hosts() -> Snapshot:
-    """Return the full fleet, some of it on two other hosts; the link to one is lost."""
-    snapshot = full_fleet()
-    hosts = {"api-worker": "build1", "docs": "build1", "deploy": "me@gpu2:2222"}
-    workers = tuple(replace(each, host=hosts.get(each.name)) for each in snapshot.workers)
-    links = (
-        HostLink(name="build1", state=LinkState.CONNECTED, at=NOW - 600, version="0.2.0"),
-        HostLink(
-            name="me@gpu2:2222",
-            state=LinkState.LOST,
-            at=NOW - 40,
-            detail="Connection timed out",
-            news_at=NOW - 45,
-        ),
-    )
-    return replace(snapshot, workers=workers, hosts=links)
 
 
 SNAPSHOT = full_fleet()

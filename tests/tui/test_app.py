@@ -6,14 +6,9 @@ import pytest
 from msgspec.structs import replace
 from textual.geometry import Region
 
-from agentdash.demo.day import demo_events
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.fleet import Fleet
 from agentdash.model.states import Group
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import plain
 
 from . import sample_fleet
 from .rendering import screen_text
@@ -80,31 +75,6 @@ async def test_changed_row_is_repainted_alone(pushed, painted):
     assert [(name, region.y, region.height) for name, region in painted] == [
         ("fleet", row_of(app, workers[4].name), 1)
     ]
-
-
-async def test_cursor_follows_its_worker_when_rows_move(pushed):
-    app, pilot, push, _ = pushed
-    snapshot = sample_fleet.full_fleet()
-    await push(snapshot)
-    await pilot.press("a", "a", "a", "a")
-    assert app.worker.name == "fix tests"
-    before = app.root.fleet.cursor
-    healed = tuple(
-        replace(w, assessment=replace(w.assessment, state=sample_fleet.State.RUNNING))
-        if w.name in ("fix tests", "api-worker")
-        else w
-        for w in snapshot.workers
-    )
-    await push(replace(snapshot, workers=healed))
-    assert app.worker.name == "fix tests"
-    assert app.root.fleet.cursor == before  # while keys are pressed
-    app._touched_at -= 10
-    app.draw()
-    assert app.root.fleet.cursor > before
-    assert plain(app.root.fleet.line_at(row_of(app, "fix tests"))).startswith("›▸ fix tests")
-    await push(replace(snapshot, workers=tuple(w for w in healed if w.name != "fix tests")))
-    assert app.worker is not None
-    assert app.worker.name != "fix tests"
 
 
 async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
@@ -175,27 +145,6 @@ async def test_parts_shown_by_size_also_after_resize(size, shown):
 # ---------------------------------------------------------------- groups, and calm
 
 SIZES = ((45, 50), (80, 24), (120, 36))
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_each_row_that_needs_the_user_has_its_object(size):
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    fleet = reduce(Fleet(), [event for event in events if event.at <= start + 44])
-    snapshot = build_snapshot(fleet, start + 44)
-    app = make(snapshot)
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        list_ = app.root.fleet
-        needing = [index for index, row in enumerate(app.root.rows) if app._by_id[row.id].needs_you]
-        assert len(needing) > 6
-        for index in needing:
-            worker = app._by_id[app.root.rows[index].id]
-            top = list_.top_of(index)
-            assert list_.height_of(index) <= (5 if size[0] < 60 else 2)
-            drawn = "".join(plain(list_.line_at(y))[2:] for y in range(top, top + list_.height_of(index)))
-            kept = worker.fact.object.rpartition("/")[2][-12:]
-            assert "".join(kept.split()) in "".join(drawn.split()), (worker.fact, drawn)
 
 
 async def test_until_a_key_is_pressed_the_most_urgent_worker_is_selected(pushed):

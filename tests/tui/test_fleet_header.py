@@ -49,7 +49,7 @@ def test_title_of_the_terminal():
 def test_a_failing_source_shows_its_error():
     broken = replace(SNAPSHOT, sources=sample_fleet.sources(tmux="no server on /tmp/tmux-1000/default"))
     assert "tmux: no server on /tmp/tmux-1000/default  20:14" in headline(180, broken)
-    assert "3 running    tmux: no server on /tmp/⋯  20:14" in headline(60, broken)
+    assert "3 running          tmux: no server on⋯  20:14" in headline(60, broken)
     assert "1 running" not in headline(45, broken)
     assert "tmux" not in headline(180)
 

@@ -13,7 +13,7 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.worker import Sandbox
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.cells import COLUMNS, fact_line, layout, row_lines, sandbox_words
+from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines, sandbox_words
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width
@@ -99,13 +99,6 @@ def test_only_what_needs_the_user_has_more_than_one_line_and_is_bold():
             drawn = lines(worker, cells)
             assert len(drawn) == 1 or worker.needs_you
             assert any(span.tone == "strong" for line in drawn for span in line) is worker.needs_you
-
-
-def test_objects_are_cut_where_that_costs_least():
-    assert plain(fact_line(DENIED, 48, LOOK)) == PATH
-    assert plain(fact_line(DENIED, 32, LOOK)) == "write denied /⋯/log/opencode.log"
-    assert plain(fact_line(DENIED, 14, LOOK)) == "⋯/opencode.log"
-    assert plain(fact_line(LEAVES, 30, LOOK)).endswith(":release")
 
 
 def test_a_folded_family_shows_who_needs_the_user():

@@ -8,8 +8,6 @@ from rich.cells import cell_len
 from agentdash.model.sanitize import clean_line
 from agentdash.tui import format as f
 
-from .sample_fleet import NOW
-
 texts = st.text(st.sampled_from("ab /-_.⋯…é移行データ한글👍"), max_size=60)
 
 
@@ -36,12 +34,6 @@ def test_age(seconds, text):
 )  # fmt: skip
 def test_count(number, text):
     assert f.count(number) == text
-
-
-def test_stamp_has_a_day_if_not_today_and_a_year_if_long_ago():
-    times = (NOW, NOW - 86_400, NOW - 400 * 86_400)
-    assert [f.stamp(at, NOW) for at in times] == ["20:14:07", "10 Mar 20:14", " 4 Feb 2025"]
-    assert [f.stamp_cells(times[:n], NOW) for n in (0, 1, 2)] == [8, 8, 12]
 
 
 @given(texts, st.integers(0, 40), st.sampled_from(["⋯", "..", ""]))

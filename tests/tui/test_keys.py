@@ -13,11 +13,9 @@ from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
 from agentdash.tui.help import HelpScreen, dashboard_help, signs
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import ASCII, UNICODE
-from agentdash.tui.transport.app import ReplayApp
 
 from . import sample_fleet
 from .rendering import screen_text
@@ -78,16 +76,6 @@ def test_there_are_few_signs_each_with_one_meaning(glyphs):
     assert used <= set(found)
 
 
-async def test_every_action_exists(stage):
-    owners = {
-        "player": ReplayApp,
-        "library": LibraryApp,
-        "lines": stage.app.root.fleet,
-    }
-    for key in KEYS:
-        assert hasattr(owners.get(key.on, stage.app), f"action_{key.action.partition('(')[0]}"), key.id
-
-
 # ---------------------------------------------------------------- the help
 
 
@@ -111,17 +99,6 @@ async def test_the_help_has_the_keys_of_its_screen_first(stage):
 
 
 # ---------------------------------------------------------------- what keys do
-
-
-async def test_filter(stage):
-    await stage.press("/", *"pasteur")
-    assert stage.shown == ["Pasteur", "Pasteur the Younger"]
-    await stage.press("enter")
-    assert stage.app.focused.id == "fleet"
-    await stage.press("/", "escape")
-    assert len(stage.shown) == 15
-    await stage.press("/", "!", *"pasteur")
-    assert len(stage.shown) == 13
 
 
 async def test_jump(stage):
@@ -212,12 +189,6 @@ async def test_without_workers_keys_of_one_say_that_none_is_selected():
             assert stage.message == "No worker is selected.", key
         await stage.press("a")
         assert stage.message == "No worker here needs you."
-
-
-async def test_a_click_on_a_hint_presses_its_key(stage):
-    await stage.pilot.click("#footer", offset=(stage.message.index("sandboxes") + 1, 0))
-    await stage.pilot.pause()
-    assert stage.app.root.filter.bucket == "mismatch"
 
 
 async def test_drawing_while_the_app_ends(stage):

@@ -9,14 +9,11 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.prices import priced_usd
-from agentdash.replay.library.entry import SORTS
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.search import Hit
 from agentdash.tui.library.app import SelectedSession
 from agentdash.tui.library.cells import day
 from agentdash.tui.library.list import hit_text
-from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS
@@ -84,20 +81,6 @@ async def test_rows_have_a_reason_below_the_head_of_their_day(size):
             assert words in text
 
 
-async def test_family_unfolds_and_folds(stage):
-    app, pilot = stage
-    await pilot.press("j", "j")
-    assert selected_title(app) == PARENT.title
-    before = len(app.model.rows)
-    await pilot.press("z")
-    assert len(app.model.rows) == before + 3
-    assert selected_title(app) == PARENT.title
-    await pilot.press("j", "j", "left")
-    assert (selected_title(app), len(app.model.rows)) == (PARENT.title, before)
-    await pilot.press("right", "right")
-    assert len(app.model.rows) == before + 3
-
-
 async def test_folded_family_shows_its_worst_member(stage):
     app, _ = stage
     place = next(p for p in app.model.rows if p.key == PARENT.key)
@@ -118,23 +101,6 @@ async def assert_nothing_selected(app, pilot, *keys):
         app.show_message("")
         await pilot.press(key)
         assert rows(app)[-1].strip() == "No session is selected.", key
-
-
-@pytest.mark.parametrize("sort", SORTS)
-async def test_sort_orders_the_rows(stage, sort):
-    app, pilot = stage
-    await pilot.press(*["s"] * list(SORTS).index(sort))
-    assert app.model.sort == sort
-    heads = [row.family for row in app.model.rows]
-    expected = {
-        "newest": [-family.newest for family in heads],
-        "tokens": [-sum(each.usage.total for each in family.by_model) for family in heads],
-        "cost": [-(priced_usd(family.by_model) or 0.0) for family in heads],
-        "duration": [-(family.head.took or 0) for family in heads],
-    }[sort]
-    assert expected == sorted(expected)
-    assert len(set(expected)) > 1
-    assert ("TODAY" in screen_text(app)) == (sort == "newest")
 
 
 # ---------------------------------------------------------------- filter
@@ -175,29 +141,6 @@ async def test_unreadable_session_shows_the_reason_and_stays(stage):
     await pilot.pause()
     assert app.is_running
     assert any("cannot be played: no rollout" in row for row in rows(app))
-
-
-async def test_model_outlives_the_screen():
-    model = LibraryModel()
-    for _ in range(2):
-        app = library(model=model)
-        async with app.run_test(size=(120, 36)) as pilot:
-            await wait_until_read(pilot)
-            if not model.query.text:
-                await pilot.press("/", *"nightly", "enter", "j", "j")
-            assert selected_title(app) == "Nightly run 2"
-            await pilot.press("enter")
-    assert model.query.text == "nightly"
-
-
-async def test_export(stage):
-    app, pilot = stage
-    await pilot.press("X")
-    assert app.focused.value == f"session-{PAST[0].id[:8]}.html"
-    await pilot.press("enter")
-    await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
-    assert f"Written {PAST[0].path}" in screen_text(app)
 
 
 # ---------------------------------------------------------------- full text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from agentdash.tui.fleet.columns import layout
 from msgspec.structs import replace
 
 from agentdash.config import ThresholdSettings
@@ -13,7 +12,7 @@ from agentdash.model.thread import Tokens
 from agentdash.model.times import local_time
 from agentdash.model.tokens import UsageWindow
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.tui.fleet.cells import COLUMNS, row_lines
+from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines
 from agentdash.tui.fleet.header import limits
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.spans import plain

@@ -13,12 +13,11 @@ from .rendering import rows
 VIEWS = {
     "fleet": (sample_fleet.full_fleet, Options(), ()),
     "empty": (sample_fleet.empty_fleet, Options(), ()),
-    "worker": (sample_fleet.full_fleet, Options(select="Pasteur"), ("enter",)),
+    "worker": (sample_fleet.full_fleet, Options(), ("j", "j", "enter")),
     "sandboxes": (sample_fleet.full_fleet, Options(), ("m",)),
     "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
-    "ascii": (sample_fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
-    "hosts": (sample_fleet.fleet_of_hosts, Options(select="api-worker"), ()),
-    "monochrome": (sample_fleet.full_fleet, Options(select="Pasteur"), ()),
+    "ascii": (sample_fleet.full_fleet, Options(ascii=True, banner="DEMO"), ("j", "j")),
+    "monochrome": (sample_fleet.full_fleet, Options(), ("j", "j")),
 }
 SIZES = ((45, 50), (80, 24), (120, 36))
 SCREENS = [

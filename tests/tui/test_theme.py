@@ -10,9 +10,8 @@ from rich.cells import cell_len
 from textual.color import Color
 
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE
+from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE, ascii_signs
 
 from . import sample_fleet
 from .sample_fleet import SNAPSHOT

@@ -21,7 +21,7 @@ from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import ReplayApp
-from agentdash.tui.transport.bar import Position, timeline
+from agentdash.tui.transport.bar import timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import LOOK, rows, screen_text
@@ -92,22 +92,6 @@ async def stage():
 
 
 @pytest.mark.parametrize(
-    ("forth", "back", "wanted"),
-    [("next-event", "previous-event", Mark.VISIBLE), ("next-turn", "previous-turn", Mark.TURN)],
-)
-async def test_steps_forth_and_back(stage, forth, back, wanted):
-    marks, start = stage.player.index.marks, stage.player.position
-    for place in [n for n in range(start + 1, len(marks) + 1) if marks[n - 1] & wanted]:
-        await stage.press(BY_ID[forth].keys)
-        assert (stage.player.position, stage.player.playing) == (place, False)
-    for place in [n for n in range(len(marks), 0, -1) if marks[n - 1] & wanted and n < stage.player.position]:
-        await stage.press(BY_ID[back].keys)
-        assert stage.player.position == place
-    await stage.press(BY_ID[back].keys)
-    assert stage.message.startswith("No earlier")
-
-
-@pytest.mark.parametrize(
     ("key", "wanted"), [("next-failure", Mark.FAILURE | Mark.DENIAL), ("next-mark", MARKED)]
 )
 async def test_every_mark_is_gone_to_and_the_first_follows_the_last(stage, key, wanted):
@@ -143,18 +127,6 @@ async def test_a_time_or_a_share_is_gone_to(stage, key):
     assert stage.player.position == 1
     await stage.press(key, *"100%", "enter")
     assert stage.player.share == 1
-
-
-async def test_click_on_the_track_seeks(stage):
-    track = stage.app.bar.position.track
-    places = []
-    for x in (0, track.width // 2, track.width - 1):
-        await stage.pilot.click(Position, offset=(track.x + x, 0))
-        await stage.pilot.pause()
-        places.append(stage.player.share)
-    assert places == sorted(places)
-    assert (places[0], places[2]) == (0, 1)
-    assert places[1] == pytest.approx(0.5, abs=0.1)
 
 
 async def test_the_clock_stays_at_the_end(stage):
@@ -213,13 +185,6 @@ async def test_find_in_this_session(stage):
     assert not stage.player.playing
 
 
-async def test_nothing_found(stage):
-    before = stage.player.position
-    assert await found_text(stage, "n") == "Nothing to repeat yet: / finds texts in this session."
-    assert "No text of this session has zzzz" in await found_text(stage, "/", *"zzzz", "enter")
-    assert stage.player.position == before
-
-
 async def test_worker_whose_pane_has_gone_stays(tmp_path):
     """In a recording of panes: it is shown dead, not left out."""
     part = await recording(tmp_path / "journal", [*PANES_ALONE, *KILLED, LAST])
@@ -229,7 +194,7 @@ async def test_worker_whose_pane_has_gone_stays(tmp_path):
     player.index.read()
     player.seek(1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
-    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str)
+    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str, options=Options())
     async with app.run_test(size=(120, 20)) as pilot:
         await pilot.pause()
         await pilot.pause()

@@ -15,7 +15,7 @@ from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.overview import heading, overview, remedies, summary, timeline
-from agentdash.tui.worker.panel import TABS, pane_view, tab_bar
+from agentdash.tui.worker.panel import TABS, tab_bar
 from agentdash.tui.worker.sandbox_table import sandbox_table
 from tests import demo_day
 
@@ -167,15 +167,6 @@ def test_timeline_interleaves_states_and_moments():
         ["▸", "running", "turn", "open", "1m"],
         ["turn:", "started"],
     ]
-
-
-def test_pane_view_is_aligned_to_the_bottom():
-    shown = text(pane_view(BY_NAME["fix tests"].pane, 20, 80, LOOK)).split("\n")
-    assert shown[0] == "pane %7 in work:7:agents, 80x24, drawn 3s ago"
-    assert shown[-1] == "  > _"
-    assert len(shown) == 20
-    assert "No tmux pane" in text(pane_view(None, 20, 80, LOOK))
-    assert "is empty" in text(pane_view(sample_fleet.pane(1, "\n\n"), 20, 80, LOOK))
 
 
 # ---------------------------------------------------------------- evidence

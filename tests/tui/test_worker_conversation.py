@@ -192,17 +192,6 @@ def test_only_what_has_changed_is_read_again(monkeypatch):
     assert reader.job(other, math.inf) is not None
 
 
-def test_any_time_is_read_alike():
-    whole = ConversationFile(LOG).read()
-    times = sorted({entry.at for turn in whole.turns for entry in turn.entries})
-    assert len(times) > 5
-    onward = ConversationFile(LOG)
-    for at in times:
-        assert onward.read(at) == ConversationFile(LOG).read(at)
-    assert onward.read() == whole
-    assert onward.read(times[0]) == ConversationFile(LOG).read(times[0]) != whole
-
-
 def test_a_growing_file_is_read_on(tmp_path):
     lines = LOG.read_bytes().splitlines(keepends=True)
     growing = tmp_path / LOG.name

@@ -68,29 +68,17 @@ def test_an_acknowledged_state_needs_no_attention_until_it_changes() -> None:
 # ---------------------------------------------------------------- whole fleets
 
 
-def dead(number: int, at: float) -> Sequence[e.Event]:
-    """Return a session that ended in a turn, with a question, with an error, or was completed."""
-    thread, line = f"019cd{number:07x}-7aa1-7c03-9d5e-0242ac120002", at + number
-    begin: list[e.Event] = [
-        e.ThreadStarted(at=line, thread=thread, line=1, version="0.169.0"),
-        e.TurnStarted(at=line, thread=thread, line=2, turn="t"),
+def dead(at: float) -> Sequence[e.Event]:
+    """Return a session that ended in a turn."""
+    thread = "019cd000-7aa1-7c03-9d5e-0242ac120002"
+    return [
+        e.ThreadStarted(at=at, thread=thread, line=1, version="0.169.0"),
+        e.TurnStarted(at=at, thread=thread, line=2, turn="t"),
     ]
-    match number % 4:
-        case 0:
-            return begin
-        case 1:
-            call = e.CallStarted(
-                at=line, thread=thread, line=3, call="c", kind="question", tool="ask", text="Which?"
-            )
-            return [*begin, call]
-        case 2:
-            end = e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", error="quota")
-            return [*begin, end]
-    return [*begin, e.TurnEnded(at=line, thread=thread, line=3, turn="t", how="completed", message="done")]
 
 
 def test_a_crash_is_shown_at_once_and_past_an_hour_later_without_any_look() -> None:
-    fleet = reduce(Fleet(), [*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)])
+    fleet = reduce(Fleet(), [*dead(NOW - 60), e.ProcessesCounted(at=NOW)])
     snapshot = build_snapshot(fleet, NOW)
     assert [worker.needs_you for worker in snapshot.workers] == [True]
     assert snapshot.due is not None
@@ -124,24 +112,16 @@ def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
     assert acknowledge("z", NOW + 40 * 24 * HOUR) == 1
 
 
-def test_a_damaged_file_is_a_failed_source(tmp_path: Path) -> None:
-    (tmp_path / "attention.json").write_text("[1, 2")
-    source = AttentionSource(AttentionFile(tmp_path, Path("/a")), VirtualClock(NOW))
-    (event,) = asyncio.run(source.poll(Fleet()))
-    assert isinstance(event, e.SourceSeen)
-    assert (event.ok, "not a file of agentdash" in event.detail) == (False, True)
-
-
 def test_an_acknowledgement_reaches_the_hub_and_the_file(tmp_path: Path) -> None:
     clock = VirtualClock(NOW)
     clock.set(paused=True, now=NOW)
     hub, file = Hub([], clock), AttentionFile(tmp_path, Path("/a"))
     user = UserAttention(hub, clock, file)
-    (worker,) = hub.take([*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)]).workers
+    (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
     assert worker.needs_you
     assert user.acknowledge(worker) is None
     again = Hub([AttentionSource(file, clock)], clock)
-    again.take([*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)])
+    again.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)])
     (acknowledged,) = asyncio.run(again.once()).workers
     assert acknowledged.group is Group.DONE
 
@@ -150,7 +130,7 @@ def test_where_nothing_can_be_written_the_hub_knows_and_a_message_says_so(tmp_pa
     clock = VirtualClock(NOW)
     (tmp_path / "attention.json").write_text("{")
     hub = Hub([], clock)
-    (worker,) = hub.take([*dead(0, NOW - 60), e.ProcessesCounted(at=NOW)]).workers
+    (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
     problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a"))).acknowledge(worker)
     assert problem is not None
     assert "not kept" in problem

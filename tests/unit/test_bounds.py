@@ -69,9 +69,6 @@ KINDS: Final[dict[str, Make]] = {
     "ends of unknown calls": lambda n: [ended(n, f"printed {n}\n" * 200)],
     "background commands": lambda n: [call(n), ended(n, "", outcome="running", session=str(n)), ended(n, "")],
     "calls that drive tmux": lambda n: [call(n, f"tmux send-keys {n}"), ended(n, "")],
-    "calls that are left out": lambda n: [
-        e.CallsLeftOut(at=n, thread=THREAD, line=n, count=n, started_line=n)
-    ],
     "denials": lambda n: [
         call(n, f"touch /elsewhere/{n}"),
         ended(n, f"touch: cannot touch '/elsewhere/{n}': Read-only file system", exit_code=1),

@@ -337,7 +337,7 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("options", ["", "--json", "--format=sarif"])
+@pytest.mark.parametrize("options", ["", "--json", "--denials", "--format=sarif"])
 def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
     script = f'"$1" -m agentdash check --no-cache {options} "$2" | true; echo ${{PIPESTATUS[0]}}'
     denied = Path(__file__).parents[1] / "data/recordings/0.114.0/kanban-board"

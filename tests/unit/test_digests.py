@@ -82,17 +82,6 @@ def encoded(report: CheckReport) -> bytes:
     return re.sub(rb'"as_of":"[^"]+"', b'"as_of":"then"', msgspec.json.encode(report))
 
 
-def test_a_second_audit_reads_nothing_and_says_the_same(
-    home: Path, store: DigestStore, read_paths: list[Path]
-) -> None:
-    plain = encoded(audit(files(home)))
-    first = encoded(audit(files(home), digests=store))
-    assert len(read_paths) == 2 * len(files(home))
-    read_paths.clear()
-    assert (encoded(audit(files(home), digests=store)), read_paths) == (first, [])
-    assert (first, store.trouble) == (plain, None)
-
-
 @pytest.mark.slow
 def test_all_recordings_give_the_same_reports_with_digests(store: DigestStore) -> None:
     paths = [
@@ -216,16 +205,6 @@ def test_doubted_digests_are_not_used(
     assert encoded(audit(files(home), digests=DigestStore(store.path.parent))) == plain
     assert read_paths == files(home)
     assert encoded(audit(files(home), digests=DigestStore(store.path.parent))) == plain
-
-
-def test_a_damaged_file_is_made_anew(home: Path, store: DigestStore, read_paths: list[Path]) -> None:
-    store.path.parent.mkdir(mode=0o700)
-    store.path.write_bytes(b"no database" * 1000)
-    for _ in range(2):
-        audit(files(home), digests=DigestStore(store.path.parent))
-    read_paths.clear()
-    audit(files(home), digests=DigestStore(store.path.parent))
-    assert read_paths == []
 
 
 def test_the_file_and_its_directory_are_private(home: Path, store: DigestStore) -> None:

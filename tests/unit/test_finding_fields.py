@@ -64,6 +64,8 @@ def test_sides_are_named_after_what_was_compared():
     }
     assert labels[FindingKind.CHILD_POLICY_DRIFT] == ("parent", "child")
     assert labels[FindingKind.CHILD_GOT_LESS] == ("parent", "child")
+    assert labels[FindingKind.REVIEWER_DRIFT] in (("parent", "child"), ("before", "after"))
+    assert labels[FindingKind.POLICY_CHANGED] == ("before", "after")
     assert labels[FindingKind.ESCALATED_NOT_HOST] == ("as allowed", "observed")
     assert labels[FindingKind.NETWORK_CUT] == ("configured", "observed")
     assert labels[FindingKind.DENIED_FILESYSTEM] == ("configured", "denied")

@@ -328,6 +328,50 @@ def test_child_got_less_is_of_commands_while_the_network_was_granted(online_firs
     assert ("child-got-less" in kinds(found.sandbox)) == online_first
 
 
+def test_reviewer_drift_is_information() -> None:
+    reviewed = family(replace(WORKSPACE, reviewer="user"), replace(WORKSPACE, reviewer="auto_review"))
+    (finding,) = reviewed.sandbox.findings
+    assert (finding.kind, finding.severity, reviewed.sandbox.verdict) == (
+        "reviewer-drift",
+        "info",
+        "unverified",
+    )
+    assert (finding.configured, finding.got) == ("reviewer user", "reviewer auto_review")
+
+
+PROTECTED = (*WORKSPACE.rules, PolicyRule(f"{CWD}/.git", "read"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (FULL, "from workspace, no network to full access"),
+        (replace(WORKSPACE, approval="never"), "(approval: on-request to never)"),
+        (replace(WORKSPACE, rules=PROTECTED), "(paths protected inside the writable ones)"),
+        (replace(WORKSPACE, approval=None), None),
+        (Policy(), None),
+        (replace(WORKSPACE, network=Network.UNKNOWN), None),
+        (replace(WORKSPACE, rules=WORKSPACE.rules[::-1]), None),
+    ],
+)
+def test_policy_change_names_what_changed_in_what_is_stated(policy: Policy, said: str | None) -> None:
+    found = worker(begun(policy=WORKSPACE), set_later(policy, at=101, line=6), done(), polled(110)).sandbox
+    assert [f.message.partition(": commands are held")[0] for f in found.findings] == (
+        [f"Its policy changed {said}"] if said else []
+    )
+
+
+def test_policy_changes_are_one_finding() -> None:
+    changes = [set_later(p, at=105.0 + i, line=9 + i) for i, p in enumerate((ONLINE, FULL, WORKSPACE))]
+    (finding,) = worker(begun(), changes, done(at=120), polled(130)).sandbox.findings
+    assert (finding.kind, finding.severity, finding.direction, finding.count) == (
+        "policy-changed",
+        "info",
+        "narrower",
+        3,
+    )
+
+
 # ---------------------------------------------------------------- what stood in the way
 
 

@@ -14,25 +14,24 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.cli.export import export
 from agentdash.cli.family import playable
 from agentdash.config import Config
-from agentdash.demo.play import demo_hub
 from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, RecordingEnded, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, RecordingEnded
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark
-from agentdash.replay.journal import JournalReader, find_overlapping, journal_streams, recordings
+from agentdash.replay.journal import JournalReader, find_overlapping, journal_streams
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.exports import build_report
-from agentdash.store.journal import LINE_DECODER, JournalLimits, JournalPacker, Recorder, ScreenChanged
+from agentdash.store.journal import JournalLimits, JournalPacker, Recorder, ScreenChanged
 from tests.unit.rollout_files import BORN, THREAD, line
 from tests.unit.test_library import META
 
@@ -160,27 +159,6 @@ async def test_reading_from_the_middle_begins_with_what_was_known(tmp_path: Path
     assert restorable(back) == restorable(expected)
 
 
-async def test_parts_are_readable_alone_and_together(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, JournalLimits(part_bytes=1))
-    await bench.record(*[[event] for event in STORY])
-    (recording_,) = recordings(tmp_path)
-    numbers = [part.number for part in recording_.parts]
-    assert numbers == list(range(1, len(list(tmp_path.iterdir())) + 1))
-    assert len(numbers) > 5
-    whole = without_journal(bench.read())
-    assert [type(x) for x in whole if isinstance(x, e.PaneDrawn)] == [
-        type(x) for x in STORY if isinstance(x, e.PaneDrawn)
-    ]
-    assert restorable(reduce(Fleet(), whole)) == restorable(
-        reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED)])
-    )
-    for path in sorted(tmp_path.iterdir())[:-3]:
-        path.unlink()
-    assert restorable(reduce(Fleet(), without_journal(bench.read()))) == restorable(
-        reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED)])
-    )
-
-
 async def test_end_of_recording_removes_processes_and_keeps_panes(tmp_path: Path) -> None:
     """A worker that lived is unreachable then, and says what it was; one that had ended has ended."""
     bench = Bench(tmp_path)
@@ -214,15 +192,6 @@ async def test_events_beyond_the_limit_are_counted_as_lost(tmp_path: Path) -> No
     recorder.record([e.ProcessesCounted(at=NOW)] * 20_000)
     recorder.record([e.ProcessesCounted(at=NOW)] * 7)
     assert recorder._lost == 7
-
-
-def test_known_fleet_of_the_demo_is_restored() -> None:
-    hub, _ = demo_hub(at=60.0)
-    fleet = asyncio.run(_once(hub))
-    line = e.encode(known_of(fleet, 1.0))
-    restored = reduce(Fleet(), [LINE_DECODER.decode(line)])
-    assert len(fleet.panes) > 3
-    assert restorable(restored) == restorable(fleet)
 
 
 async def _once(hub: object) -> Fleet:

@@ -366,7 +366,7 @@ def test_a_worker_that_a_command_has_started_is_a_child_of_its_thread() -> None:
     assert (child.kind, child.agent.name, child.state) == ("process", "opencode", State.RUNNING)
     assert (child.name, child.pane, child.pids) == ("node /usr/bin/opencode run go", None, (62,))
     assert child.sandbox.got.sandboxed is True
-    assert child.has_name("pid:62")
+    assert child.id == "pid:62"
 
 
 def test_what_its_sandbox_denies_it_is_shown_while_it_runs() -> None:

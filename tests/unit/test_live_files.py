@@ -106,26 +106,6 @@ async def test_session_created_appended_replaced_archived_deleted(home: Path) ->
         await until(lambda s: s.workers == ())
 
 
-async def test_unreadable_session_is_unreachable(home: Path) -> None:
-    (day(home) / RECORDING.with_suffix(".jsonl.zst").name).write_bytes(b"this is not zstd")
-    async with watched(home) as until:
-        shown = await until(lambda s: bool(s.workers))
-        assert (shown.workers[0].id, shown.workers[0].state) == (THREAD, State.UNREACHABLE)
-        assert "cannot be read" in shown.workers[0].assessment.why
-
-
-async def test_damaged_lines_are_counted(home: Path) -> None:
-    path = day(home) / RECORDING.name
-    path.write_bytes(
-        RECORDING.read_bytes()
-        + b'{"torn\n'
-        + b'{"timestamp":"2026-11-20T20:00:30Z","type":"brand_new","payload":{}}\n'
-    )
-    async with watched(home) as until:
-        shown = await until(lambda s: bool(s.workers) and len(s.workers[0].notes) == 2)
-        assert shown.workers[0].notes == ("1 × malformed skipped", "1 × unknown brand_new skipped")
-
-
 async def test_large_session_is_skimmed_then_read_whole(home: Path) -> None:
     path = day(home) / RECORDING.name
     filler = b"".join(message_line(f"line {n} " + "x" * 400) for n in range(1_000))

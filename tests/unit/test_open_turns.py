@@ -169,6 +169,7 @@ def test_approval_of_a_sub_agent_is_also_that_of_the_pane(
         e.StatusPushed(at=107.5, thread=CHILD, status="active", flags=flags),
     ]
     dialog = screen(shown, "approval-command", "Would you like to run", agent="codex")
+    dialog = replace(dialog, object="touch x")
     found = seen(codex(), child, dialog, feed, agent="codex", last=held(112, 11))
     assert found.state is state
     assert ("touch x" in found.assessment.why) is (state is State.WAITING_APPROVAL)

@@ -107,6 +107,8 @@ def threads(home: Path) -> list[str]:
     [
         "check --json",
         "check",
+        "check --denials",
+        "check --denials --json",
         "check --format sarif --fail-on unverified",
         "sessions --json --limit 0",
         "sessions --limit 0",

@@ -159,13 +159,13 @@ def test_scratch_of_claude_code(
 
 
 def test_one_directory_that_the_policy_does_not_name_is_the_temporary_one() -> None:
-    applied = with_tmpdir(Applied("bwrap", given("/real/tmp")), TOLD, ("/tmp/link",))
+    applied = with_tmpdir(Applied("bwrap", given("/real/tmp")), TOLD, "/tmp/link")
     assert applied is not None
     assert applied.policy == TOLD
     home = Applied("bwrap", given("/home/dev"))
-    assert with_tmpdir(home, TOLD, ("/tmp/link",)) == home
+    assert with_tmpdir(home, TOLD, "/tmp/link") == home
     both = Applied("bwrap", given("/real/tmp", "/home/dev"))
-    assert with_tmpdir(both, TOLD, ("/tmp/link",)) == both
+    assert with_tmpdir(both, TOLD, "/tmp/link") == both
 
 
 # ---------------------------------------------------------------- homes

@@ -174,17 +174,6 @@ def test_followed_processes(machine: Machine) -> None:
     assert 20 in watcher.known
 
 
-def test_servers_and_helpers_are_not_workers(machine: Machine) -> None:
-    machine.start(30, 1, CODEX, "app-server", "--listen", "unix://").files = [ROLLOUT, "/h/state.sqlite"]
-    machine.start(31, 30, "codex-linux-sandbox", "--", "ls")
-    machine.start(32, 1, CODEX, "sandbox", "--", "ls").files = [ROLLOUT]
-    watcher = Watcher(machine)
-    watcher.poll()
-    assert [watcher.known[pid].agent for pid in (30, 31, 32)] == [None, None, None]
-    assert watcher.known[30].rollouts == (ROLLOUT,)
-    assert watcher.known[31].rollouts == ()
-
-
 def test_fork_is_reported_after_its_exec(machine: Machine) -> None:
     machine.start(30, 10, CODEX)
     watcher = Watcher(machine)
@@ -250,23 +239,6 @@ def test_small_changes_are_not_reported(machine: Machine) -> None:
     assert (watcher.known[30].rollouts, watcher.known[30].cwd) == ((ROLLOUT,), "/elsewhere")
 
 
-def test_each_pass_states_when_open_files_were_read(machine: Machine) -> None:
-    codex = machine.start(30, 10, CODEX)
-    sensor = ProcessSensor()
-    shown: list[str] = []
-    for second in range(9):
-        codex.files = [ROLLOUT.replace("01.jsonl", f"0{second}.jsonl")]
-        events = sensor.poll(BOOT + machine.now + second)
-        shown = next(
-            (list(x.process.rollouts) for x in events if isinstance(x, ProcessSeen) and x.process.pid == 30),
-            shown,
-        )
-        counted = next(event for event in events if isinstance(event, ProcessesCounted))
-        assert shown == [
-            ROLLOUT.replace("01.jsonl", f"0{round(counted.files_read_at - BOOT - machine.now)}.jsonl")
-        ]
-
-
 def test_zombie_keeps_its_facts(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX, "exec", "hi", env=MARK)
     codex.files = [ROLLOUT]
@@ -288,15 +260,6 @@ def test_own_tmux_calls_are_not_reported(machine: Machine) -> None:
     watcher.poll()
     assert os.getpid() in watcher.known
     assert 901 not in watcher.known
-
-
-def test_unreadable_processes_are_counted(machine: Machine) -> None:
-    machine.start(30, 10, CODEX)
-    machine.running[30].env = None
-    sensor = ProcessSensor()
-    health = sensor.poll(2_000.0)[-1]
-    assert isinstance(health, SourceSeen)
-    assert (health.name, health.ok, health.detail) == ("processes", True, "3 followed, 1 not readable")
 
 
 # ---------------------------------------------------------------- sandboxes

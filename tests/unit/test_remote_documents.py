@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import msgspec
@@ -17,7 +16,6 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot, unreachable
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
-from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 
@@ -142,11 +140,8 @@ def test_another_schema_names_the_side_to_update(schema: str, where: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        b"Welcome to build1!",
         b"{}",
-        b"[]",
         b"\xff\xfe",
-        b'{"schema": 1}',
         b'{"schema": "x/1", "change": "added"}',
         b'{"schema": "agentdash.change/1", "change": "added", "worker": {"id": 4}}',
         b'{"schema": "agentdash.change/1", "change": "added", "worker": {"state": "running"}}',
@@ -156,18 +151,6 @@ def test_another_schema_names_the_side_to_update(schema: str, where: str) -> Non
 def test_what_is_no_document_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_change(text)
-
-
-@pytest.mark.parametrize(
-    "evil", ["\x1b[31m", "a\x07", "\x7f", "\x00", "\r", "x" * 5_000, "\u202e", "\x9b", "\t", '\\"\\u001b\x1b']
-)
-def test_a_line_with_anything_to_clean_is_cleaned(evil: str, workers: list[Worker]) -> None:
-    raw = msgspec.json.decode(line(worker_report(workers[0])))
-    raw["worker"]["name"] = evil
-    for text in (msgspec.json.encode(raw), json.dumps(raw).encode()):  # the second escapes all it can
-        parsed_worker = parse_change(text).worker
-        assert parsed_worker is not None
-        assert parsed_worker.name == clean_line(evil)
 
 
 def test_texts_are_sanitized_and_bounded(workers: list[Worker]) -> None:

@@ -20,6 +20,8 @@ from tests.unit.planted_secrets import HEX, LONG, PLANTED, SHORT, leaks
 from tests.unit.rollout_files import all_files
 
 INNOCENT = """
+cd /srv/pypi-server-mirror && ls '/data/hf_models2024/x' "~/xapp-server/y"
+pk_test_utils/ /opt/sk-proj-demo/bin
 sk_buff_alloc_skb_with_frags_and_flags_2 napi_create_string_utf8_with_length_1 rnd_state_of_generator_v2
 re_compile_pattern_v2 fw_update_handler_for_all_devices_2 key_0 pat as-is pa-system cio3 prod:db-1 dev:x|y
 st.mean tid=12 BSA EAAA call_6xY2aB9cD8eF7gH6iJ5kL4mN fc_0682a1b2c3d4e5f60718293a4b5c6d7e rs_0682a1b2c3d4
@@ -140,10 +142,6 @@ def test_secret_in_an_argument_vector_is_masked(text: str) -> None:
     assert leaks(" ".join(clean_arguments(text.split()))) == []
 
 
-PATHS = """
-cd /srv/pypi-server-mirror && ls '/data/hf_models2024/x' "~/xapp-server/y" file:///home/me/ghp_1a2b3c
--DWRITABLE_ROOT_0=/home/me/ghp_1a2b3c {"path":"/tmp/lab-ghr_1a2b/x"} PATH=/usr/bin:/opt/pypi-server-mirror/bin
-""".strip().splitlines()
 ADDRESSES = """
 https://example.org/home/ghp_1a2b3c
 GET /v1/tokens/ghp_1a2b3c
@@ -153,11 +151,6 @@ https://ghp_1a2b3c@example.org/home/
 https://x@/home/ghp_1a2b3c //home/ghp_1a2b3c
 /home/me/ghp_1a2b3c4d5e6f7g8h9i/x
 """.strip().splitlines()
-
-
-@pytest.mark.parametrize("text", PATHS)
-def test_name_in_a_path_is_no_token(text: str) -> None:
-    assert mask_secrets(text) == text
 
 
 @pytest.mark.parametrize("text", ADDRESSES)

@@ -50,34 +50,6 @@ def test_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
         version._commit("/proc")
 
 
-def test_manual_page_lists_every_command_and_option() -> None:
-    text = page().replace("\\-", "-")
-    commands = dict(commands_of(app, click.Context(app)))
-    assert commands
-    for name, command in commands.items():
-        assert f".SS {name}" in text
-        for parameter in command.params:
-            shown = (
-                parameter.opts
-                if isinstance(parameter, click.Option)
-                else [parameter.make_metavar(click.Context(command))]
-            )
-            assert all(option in text for option in shown), (name, shown)
-    for line in page().splitlines():
-        assert not line.startswith("'")
-        assert line[:3] in (
-            ".TH",
-            ".SH",
-            ".SS",
-            ".TP",
-            ".PP",
-            ".nf",
-            ".fi",
-            ".br",
-            ".B ",
-        ) or not line.startswith(".")
-
-
 def test_every_command_has_an_example() -> None:
     commands = dict(commands_of(app, click.Context(app)))
     assert commands

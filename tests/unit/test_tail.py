@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import random
-import resource
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -17,7 +16,6 @@ import zstandard
 
 from agentdash.collect.tail import follower as follower_module
 from agentdash.collect.tail import fs_events as watch_module
-from agentdash.collect.tail import log_file as log_module
 from agentdash.collect.tail.follower import (
     Change,
     FileGrown,
@@ -165,19 +163,6 @@ def test_skim_into_oversized_line(tmp_path: Path) -> None:
     assert (then.lines, then.oversized, then.skimmed) == ((b"after",), 1, True)
 
 
-def test_fill_while_file_grows(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", b"".join(b"%06d\n" % n for n in range(60_000)))
-    follower, replayed = log_follower([tmp_path], skim_above=0, batch=32 * KIB), Replayed()
-    replayed.apply(follower.sweep())
-    filling = follower.fill(path.name)
-    replayed.apply([next(filling)])
-    append(path, b"meanwhile\n")
-    assert list(follower.sweep()) == []  # the fill comes first
-    replayed.apply(filling)
-    replayed.apply(follower.sweep())
-    assert replayed.files[path] == complete_lines(path)
-
-
 async def test_skimmed_files_are_read_whole_while_following(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,18 +198,6 @@ def test_renamed_file_continues(tmp_path: Path) -> None:
     copy = write(path, b"one\n")
     replayed.apply(follower.sweep())
     assert replayed.files == {copy: [b"one"]}  # it has changed last
-
-
-def test_log_that_is_another_file_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "one" / "a.jsonl", b"one\n")
-    follower, replayed = log_follower([tmp_path]), Replayed()
-    replayed.apply(follower.sweep())
-    # as on file systems that reuse inodes at once
-    monkeypatch.setattr(log_module, "file_identity", lambda stat: (0, 0))
-    path.unlink()
-    new = write(tmp_path / "two" / "a.jsonl", b"two\nlines\n")
-    assert [type(c) for c in replayed.apply(follower.sweep())] == [FileMoved, FileGrown]
-    assert replayed.files == {new: [b"two", b"lines"]}
 
 
 @pytest.mark.parametrize(
@@ -275,17 +248,6 @@ def test_only_logs_are_read(tmp_path: Path) -> None:
     assert [
         c.path for c in log_follower([tmp_path, tmp_path / "missing"]).sweep() if isinstance(c, FileGrown)
     ] == [path]
-
-
-def test_no_descriptor_stays_open(tmp_path: Path) -> None:
-    for n in range(50):
-        write(tmp_path / f"{n}.jsonl", b"one\n")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 8, hard))
-    try:
-        assert len(list(log_follower([tmp_path]).sweep())) == 50
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # ---------------------------------------------------------------- following

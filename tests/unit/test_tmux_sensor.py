@@ -13,7 +13,7 @@ import pytest
 from agentdash.collect.tmux import sensor as sensor_module
 from agentdash.collect.tmux.command import NoAnswerError
 from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import TmuxServer, current_pane, server_of, servers, tmux_version
+from agentdash.collect.tmux.servers import TmuxServer, current_pane, server_of, servers
 from agentdash.model.events import PaneDrawn, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.peers import ProvenSocket
@@ -111,16 +111,6 @@ async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:
     assert health == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
 
 
-async def test_tmux_is_not_started_without_a_socket(fake_tmux: FakeTmux, tmp_path: Path) -> None:
-    sensor = fake_tmux(listens=False)
-    absent = [SourceSeen(at=7.0, name="tmux", ok=False, detail="no server running")]
-    assert await sensor.poll(7.0) == absent
-    fake_tmux(PANE, listens=False)  # from now on tmux would list a pane
-    assert await sensor.poll(7.0) == absent
-    (tmp_path / "socket").touch()
-    assert (await sensor.poll(7.0))[-1] == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
-
-
 async def test_malformed_rows_are_skipped(fake_tmux: FakeTmux) -> None:
     malformed = [
         {"pane_id": "nonsense"},
@@ -201,11 +191,6 @@ async def test_error_is_one_clean_line(fake_tmux: FakeTmux, error: str, detail: 
     ]
 
 
-def test_version_without_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert tmux_version() is None
-
-
 async def test_a_tmux_that_may_not_be_run(fake_tmux: FakeTmux, tmp_path: Path) -> None:
     sensor = fake_tmux()
     (tmp_path / "tmux").chmod(0o600)
@@ -230,22 +215,3 @@ def test_servers_each_once_under_one_label(tmp_path: Path) -> None:
     assert [server_of(server.label, env) for server in found] == found
     assert current_pane(env) == PaneKey("-L work", "%3")
     assert servers([], [], False, env) == []
-
-
-@pytest.mark.parametrize(
-    "env",
-    [
-        {},
-        {"TMUX": "/tmp/x,1,0"},
-        {"TMUX": "nonsense", "TMUX_PANE": "%1"},
-        {"TMUX": "/tmp/x,1,0", "TMUX_PANE": "%1; kill-server"},
-    ],
-)
-def test_current_pane_outside_of_tmux(env: dict[str, str]) -> None:
-    assert current_pane(env) is None
-
-
-def test_socket_path_with_commas() -> None:
-    assert current_pane({"TMUX": "/tmp/a,b/sock,12,0", "TMUX_PANE": "%1"}) == PaneKey(
-        str(Path("/tmp").resolve() / "a,b/sock"), "%1"
-    )

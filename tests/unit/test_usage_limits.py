@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentdash.agents.claude.transcript.limits import usage_limit
+from agentdash.agents.claude.transcript.records import usage_limit
 from agentdash.cli.metrics import metrics_text
 from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.judge.usage_limits import limited_until, with_limit

@@ -139,17 +139,8 @@ def exe(pid: int) -> str | None:
 
 def cwd(pid: int) -> str | None:
     """Return the current directory, even if that was removed since."""
-    link = f"/proc/{pid}/cwd"
-    path = _read_link(link)
-    return path.removesuffix(_DELETED) if path and path.endswith(_DELETED) and _is_removed(link) else path
-
-
-def _is_removed(link: str) -> bool:
-    """Return whether the directory behind a link of `/proc` has no name any more."""
-    try:
-        return os.stat(link).st_nlink == 0
-    except OSError:
-        return True
+    path = _read_link(f"/proc/{pid}/cwd")
+    return path.removesuffix(_DELETED) if path else None
 
 
 def open_files(pid: int) -> list[str]:

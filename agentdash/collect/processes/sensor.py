@@ -231,29 +231,24 @@ class ProcessSensor:
             tracked.reread = False
             new = self._read_process(pid, tracked)
             return None if old is not None and replace(new, cpu=old.cpu) == old else new
-        changed = stat.ppid != old.ppid or stat.zombie != old.zombie
-        changed |= stat.cpu - old.cpu >= _MIN_CPU_CHANGE_S
-        if not (changed or slow_due):
+        has_worked = stat.cpu - old.cpu >= _MIN_CPU_CHANGE_S
+        has_changed = stat.ppid != old.ppid or stat.zombie != old.zombie
+        if not (has_worked or has_changed or slow_due):
             return None
-        cwd = _clean_path(system.cwd(pid)) or old.cwd
-        rollouts = self._rollouts(pid, tracked)
-        awaited_input = None if rollouts else self._awaited_input(pid, tracked)
-        changed |= awaited_input != old.awaited_input
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
-        changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
-        if not changed:
-            return None
-        return replace(
+        rollouts = self._rollouts(pid, tracked)
+        new = replace(
             old,
             ppid=stat.ppid,
             zombie=stat.zombie,
             exit_code=_exit_code(stat),
-            cpu=stat.cpu,
-            io=io,
-            cwd=cwd,
+            cwd=_clean_path(system.cwd(pid)) or old.cwd,
             rollouts=rollouts,
-            awaited_input=awaited_input,
+            awaited_input=None if rollouts else self._awaited_input(pid, tracked),
         )
+        if new == old and not has_worked and io - old.io < _MIN_IO_CHANGE_BYTES:
+            return None
+        return replace(new, cpu=stat.cpu, io=io)
 
     def _read_process(self, pid: int, tracked: TrackedProcess) -> Process:
         stat = tracked.stat

@@ -14,8 +14,9 @@ from agentdash.config import HostSettings
 from agentdash.programs import is_installed
 
 _DESTINATION: Final = re.compile(
-    r"(?:(?P<user>[^@\s:]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::(?P<port>\d{1,5}))?"
+    r"(?!-)(?:[^@\s:]+@)?(?!-)(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::\d{1,5})?"
 )
+"""`[USER@]HOST[:PORT]`."""
 _SSH_OPTIONS: Final = (
     *("-o", "BatchMode=yes"),  # nothing is there to answer questions
     *("-o", "ConnectTimeout=10"),
@@ -36,14 +37,6 @@ _ENGINES: Final = ("docker", "podman")
 
 class CarrierError(Exception):
     """A host cannot be reached as it is given. The message is one line."""
-
-
-class Destination(NamedTuple):
-    """What ssh connects to."""
-
-    host: str
-    user: str | None
-    port: str | None
 
 
 class Carrier(NamedTuple):
@@ -101,32 +94,20 @@ def carrier(name: str, settings: HostSettings, ssh_config: Path | None = None) -
         case "container":
             return _in_container(name, settings, settings.container or "")
         case _:
-            return _by_ssh(name, settings, destination(settings.ssh or name), ssh_config)
+            return _by_ssh(name, settings, ssh_config)
 
 
-def destination(text: str) -> Destination:
-    """Parse `[USER@]HOST[:PORT]`.
-
-    Raises:
-        CarrierError: it is not a host.
-    """
-    found = _DESTINATION.fullmatch(text)
-    if found is None or text.startswith("-") or found["host"].startswith("-"):
-        raise CarrierError(f"{text!r} is not a host: expected [USER@]HOST[:PORT]")
-    if found["port"] and not 0 < int(found["port"]) < 1 << 16:
-        raise CarrierError(f"{text!r}: no port has the number {found['port']}")
-    return Destination(found["host"].strip("[]"), found["user"], found["port"])
-
-
-def _by_ssh(name: str, settings: HostSettings, to: Destination, config: Path | None) -> Carrier:
-    options = [*(("-F", str(config)) if config else ()), *_SSH_OPTIONS]
-    options += ["-p", to.port] if to.port else []
-    options += ["-l", to.user] if to.user else []
+def _by_ssh(name: str, settings: HostSettings, config: Path | None) -> Carrier:
+    to = settings.ssh or name
+    if _DESTINATION.fullmatch(to) is None:
+        raise CarrierError(f"{to!r} is not a host: expected [USER@]HOST[:PORT]")
+    options = (*(("-F", str(config)) if config else ()), *_SSH_OPTIONS)
+    to = f"ssh://{to}" if ":" in to else to
     return Carrier(
         name=name,
         settings=settings,
-        before=("ssh", "-T", *options, "--", to.host),
-        terminal=("ssh", "-t", *options, "--", to.host),
+        before=("ssh", "-T", *options, "--", to),
+        terminal=("ssh", "-t", *options, "--", to),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Final
 
@@ -191,6 +192,7 @@ def _processes(fleet: Fleet, thread: str) -> Iterator[Process]:
         yield fleet.processes[owner.key]
 
 
+_CLAUDE_TMP: Final = re.compile(r"/.*/claude-\d+")
 _HELPER: Final = "codex-linux-sandbox"
 """Launcher whose arguments contain the policy itself; a `bwrap` below it has what the helper derived from
 it."""
@@ -210,27 +212,25 @@ def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
     return found
 
 
-def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str]) -> Applied | None:
+def with_tmpdir(applied: Applied | None, policy: Policy, temporary: str | None) -> Applied | None:
     """Return a launcher's policy in which the temporary directory is named as in the policy in force.
 
-    bubblewrap gets the target of a symbolic link: where `TMPDIR` is not among its arguments, the only
-    directory that the policy does not name is taken for it, unless a root of the policy lies in it.
+    Claude Code makes a directory `claude-UID` below /tmp, and another below `CLAUDE_CODE_TMPDIR` (2.1.332).
+    bubblewrap gets the target of a symbolic link: where the directory is not among its arguments, the only
+    one that the policy does not name is taken for it, unless a root of the policy lies in it.
 
     Args:
-        temporary: the directories that it may be, the likeliest first.
+        temporary: the directory, or None where it is not known.
     """
-    if applied is None or applied.policy is None or not temporary or TMPDIR not in policy.writable_roots:
+    if applied is None or applied.policy is None or TMPDIR not in policy.writable_roots:
         return applied
     gained = policy.grants_less_than(applied.policy)
-    found = set(gained).intersection(temporary)
-    if not found:
-        if len(gained) != 1 or policy.may_write(temporary[0]):
-            return applied
-        if any(root.startswith(f"{gained[0].rstrip('/')}/") for root in policy.writable_roots):
-            return applied
-        found = set(gained)
+    found = [root for root in gained if root == temporary or _CLAUDE_TMP.fullmatch(root)]
+    if not found and temporary is not None and len(gained) == 1 and not policy.may_write(temporary):
+        below = f"{gained[0].rstrip('/')}/"
+        found = [] if any(root.startswith(below) for root in policy.writable_roots) else list(gained)
     rules = tuple(replace(rule, path=TMPDIR) if rule.path in found else rule for rule in applied.policy.rules)
-    return replace(applied, policy=replace(applied.policy, rules=rules))
+    return replace(applied, policy=replace(applied.policy, rules=rules)) if found else applied
 
 
 # ------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect import granted, may_connect, platform, rule_of
+from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
 from agentdash.engine.edits import add_edits, named_files
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
@@ -124,23 +124,6 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
     denied = replace(command, denials=tuple(dict.fromkeys((*command.denials, *denials))))
     calls = tuple(denied if each is command else each for each in thread.calls)
     return record_denials(replace(thread, calls=calls), denied, event.at)
-
-
-def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
-    """Add calls that ended by themselves; nothing else is known of them."""
-    thread = drop_calls_without_output(thread, event.at)
-    call = Call(
-        id="",
-        at=event.at,
-        line=event.started_line,
-        kind="command",
-        tool="",
-        text="",
-        ended_at=event.at,
-        outcome="ended",
-    )
-    more = (call,) * min(event.count, MAX_CALLS)
-    return replace(thread, calls=_append_calls(thread.calls, more), turn=_mark_answered(thread.turn))
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
@@ -310,10 +293,11 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
-    """Add what the command printed of its own environment, and its launcher."""
+    """Add what the command printed of its own environment and kernel restraints, and its launcher."""
+    kernel = restraints(call.script, event.output)
     shown = _shown_flags(thread, call, event, quoted=False)
     launcher = event.launcher
-    if not shown and launcher is None:
+    if not shown and not kernel.quote and launcher is None:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.OUTPUT,
@@ -323,7 +307,10 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         granted=granted(thread, call),
         rule=rule_of(thread, call),
         by_user=call.by_user,
-        sandboxed=True if launcher else None,
+        seccomp=kernel.seccomp,
+        no_new_privs=kernel.no_new_privs,
+        # each sandbox of Codex on Linux sets no_new_privs; what set it cannot be read from it
+        sandboxed=True if launcher else False if kernel == (0, False) else None,
         applied=Applied(launcher.name, launcher.policy) if launcher else None,
         first=event.at,
         last=event.at,
@@ -332,7 +319,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
         shown = _shown_flags(thread, call, event, quoted=True)
         printed = f"process 1 is {launcher.name}" if launcher else ""
-        quote = "; ".join(filter(None, (shown.quote, printed)))
+        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
         observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.model.denials import Denial, LedgerEntry, stable_target
-from agentdash.model.limits import MAX_CALLS
 from agentdash.model.thread import Call, Thread
 
 _MAX_ENTRIES: Final = 200
 """Distinct denials kept of a thread, the newest; how many were dropped is counted."""
 _MAX_CALLS: Final = 8
 """Call ids kept of an entry, the newest."""
-_PLAIN_WORD: Final = re.compile(r"[\w.+=:@%,-]+", re.ASCII)
-"""Characters that JSON writes as they are."""
 
 
 def record_denials(thread: Thread, call: Call, at: float) -> Thread:
@@ -41,22 +36,6 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
         return thread
     dropped = max(0, len(entries) - _MAX_ENTRIES)
     return replace(thread, denials=entries[-_MAX_ENTRIES:], denials_dropped=thread.denials_dropped + dropped)
-
-
-def words_of_past(thread: Thread) -> tuple[str, ...] | None:
-    """Return words of which every script that repeats one with an open denial has one; None: any script may.
-
-    They occur in scripts as written, and in JSON strings of these.
-    """
-    scripts = _denied_scripts(thread)
-    denied = (call for entry in thread.denials if not entry.got_past for call in entry.calls)
-    words = tuple(dict.fromkeys(_longest_word(scripts[call]) for call in denied if call in scripts))
-    return words if all(words) else None
-
-
-@lru_cache(maxsize=MAX_CALLS)
-def _longest_word(script: str) -> str:
-    return max(_PLAIN_WORD.findall(script), key=len, default="")
 
 
 def _enter(

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states.activity import differs_beyond_clocks
-from agentdash.engine.judge.states.state_history import may_change_state, update_history
+from agentdash.engine.judge.states.state_history import update_history
 from agentdash.engine.judge.states.thread_facts import threads_in_front
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
@@ -61,8 +61,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
         _reduce_event(draft, event)
         if isinstance(event, _LINKING_EVENTS):
             _link_and_detect(draft, event)
-        if may_change_state(event, draft.threads, draft.histories):
-            update_history(draft, event)
+        update_history(draft, event)
     draft.share(fleet)
     return draft
 

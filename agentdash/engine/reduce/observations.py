@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import takewhile
@@ -43,8 +42,6 @@ _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
-_CLAUDE_TMPDIR: Final = "CLAUDE_CODE_TMPDIR"
-_CLAUDE_TMP: Final = re.compile(r"claude-\d+")
 _CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
 """In the environment of commands (0.163+): the id of their call in the rollout."""
 _LOG_DELAY_S: Final = 10.0
@@ -281,24 +278,11 @@ def _exposed_paths(
     return tuple(path for path in open_paths if path not in lost), lost
 
 
-def _temporary(process: Process, context: ProcessContext) -> tuple[str, ...]:
-    """Return the directories that `$TMPDIR` in a policy stands for, the likeliest first.
-
-    Codex fills in its own `TMPDIR`. Claude Code makes a directory `claude-UID` below /tmp, and another below
-    `CLAUDE_CODE_TMPDIR`, which its commands have with that name added; both are writable (2.1.332).
-    """
-    own = process.env or {}
+def _temporary(process: Process, context: ProcessContext) -> str | None:
+    """Return the directory that `$TMPDIR` in a policy stands for, or None: a CLI fills in its own."""
     cli = next((p for p in context.tree.above(process) if p.agent or is_codex(p)), None)
-    above = (cli.env if cli is not None else None) or own
-    paths = [(above if cli is None or is_codex(cli) else own).get("TMPDIR")]
-    if cli is not None and cli.agent == "claude":
-        given = [path for name in ("TMPDIR", _CLAUDE_TMPDIR) if (path := own.get(name))]
-        made = [path for path in given if _CLAUDE_TMP.fullmatch(posixpath.basename(path))]
-        bases = (above.get(_CLAUDE_TMPDIR), above.get("TMPDIR"), "/tmp", "/private/tmp")  # noqa: S108
-        names = {posixpath.basename(path) for path in made}
-        paths += made + [posixpath.join(base, name) for base in bases if base for name in sorted(names)]
-    absolute = (posixpath.normpath(path) for path in paths if path and path.startswith("/"))
-    return tuple(dict.fromkeys(absolute))
+    path = ((cli.env if cli is not None else None) or process.env or {}).get("TMPDIR", "")
+    return posixpath.normpath(path) if path.startswith("/") else None
 
 
 def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from agentdash.engine.detect import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
-    add_left_out,
     add_moment,
     add_violation,
     drop_calls_without_output,
@@ -20,6 +19,7 @@ from agentdash.model import events as e
 from agentdash.model.policy import Policy, with_grants
 from agentdash.model.prompts import asked
 from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
+from agentdash.model.times import DAY_S
 from agentdash.model.versions import is_before
 
 _MAX_POLICY_LINES: Final = 64
@@ -85,8 +85,6 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
             return start_call(thread, event)
         case e.CallEnded():
             return _grant(end_call(thread, event, home), event)
-        case e.CallsLeftOut():
-            return add_left_out(thread, event)
         case e.SandboxFailed():
             return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):
@@ -269,6 +267,9 @@ def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
 
 
 def _merge_tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
-    """Return the newest known count of each kind."""
-    counted = {name: getattr(event, name) for name in Tokens.__struct_fields__}
+    """Return the newest known count of each kind; a new day begins with what was used before."""
+    names = Tokens.__struct_fields__
+    counted = {name: getattr(event, name) for name in names if hasattr(event, name)}
+    if (day := int(event.at // DAY_S)) != old.day and event.by_model:
+        old = replace(old, day=day, before_day=old.by_model)
     return replace(old, **{name: value for name, value in counted.items() if value not in (None, ())})

@@ -19,7 +19,7 @@ from agentdash.tui.fleet.rows import Row
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
-from agentdash.tui.worker.usage import context_words, cost_words, is_nearly_full
+from agentdash.tui.worker.overview import context_words, cost_words
 
 CARDS_BELOW_CELLS: Final = 50
 """In a narrower list, workers that need the user have their names on a line of their own, and others lose
@@ -40,6 +40,8 @@ _CONTEXT_CELLS: Final = 5
 """The longest count, `12.4k`."""
 _COST_CELLS: Final = 7
 """The longest usual cost, `$123.45`."""
+_FULL_FROM: Final = 0.8
+"""Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
 _MIN_OBJECT_CELLS: Final = 18
 """Where an object has less room, the words before it are left out."""
 _GAP_CELLS: Final = 1
@@ -308,7 +310,7 @@ def _context_cell(item: Item, cells: int, _: Look) -> Line:
     if share is None:
         text = count(worker.tokens.total or (shown.total if shown else None))
         return (Span(elide(text, cells, ""), "muted"),)
-    return (Span(elide(context_words(worker), cells, ""), "waited" if is_nearly_full(share) else "muted"),)
+    return (Span(elide(context_words(worker), cells, ""), "waited" if share >= _FULL_FROM else "muted"),)
 
 
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:

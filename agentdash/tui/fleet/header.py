@@ -35,8 +35,6 @@ _OLD_NEWS_S: Final = 900.0
 _MAX_LIMITS: Final = 2
 _LEFT_OUT: Final = ("cost", "done", "unclear", "limits", "mismatch", "running")
 """In this order, where there is no room."""
-_ERROR_CELLS: Final = 60
-"""The most of the error of a source."""
 _LEAST_ERROR_CELLS: Final = 16
 _CAPTION_FROM_LINES: Final = 20
 """On a lower screen the rows go before what is to be looked at."""
@@ -114,7 +112,7 @@ def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
     snapshot, look, banner = view.snapshot, view.look, view.banner
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     now = Span(time.strftime("%H:%M ", time.localtime(look.now)))
-    errors = failing(snapshot, _LEAST_ERROR_CELLS, look) if snapshot else ()
+    errors = failing(snapshot, max(_LEAST_ERROR_CELLS, cells // 3), look) if snapshot else ()
     nearly = limits(snapshot, look) if snapshot else ()
     for number in range(len(_LEFT_OUT) + 1):
         left_out = _LEFT_OUT[:number]
@@ -124,13 +122,6 @@ def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
         right = (cost_shown, *nearly_used, *errors, now)
         if width(left) + width(right) < cells:
             break
-    if errors and snapshot and (spare := cells - width(left) - width(right) - 1) > 0:
-        right = (
-            cost_shown,
-            *nearly_used,
-            *failing(snapshot, min(_ERROR_CELLS, _LEAST_ERROR_CELLS + spare), look),
-            now,
-        )
     if width(right) >= cells:
         return fit(left, cells, look.glyphs.ellipsis)
     return justify(left, right, cells, look.glyphs.ellipsis)

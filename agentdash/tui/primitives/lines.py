@@ -14,10 +14,9 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, mark, plain
 from agentdash.tui.textual_internals import part_style
-from agentdash.tui.theme import ASCII
+from agentdash.tui.theme import ASCII, ascii_signs
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):

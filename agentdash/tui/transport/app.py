@@ -15,7 +15,9 @@ from textual.worker import get_current_worker
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
 from agentdash.replay.cursor import members_only
+from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.library.search import Hit, TextSearch
+from agentdash.replay.player import Player
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
@@ -23,7 +25,7 @@ from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.transport.bar import MARKED, Mark, Player, Position, Transport, legend, sign_of
+from agentdash.tui.transport.bar import Position, Transport, legend, sign_of
 
 HINTS: Final = ("pause", "next-event", "next-turn", "next-failure", "next-mark", "search", "export")
 """Keys of time."""
@@ -37,7 +39,6 @@ _STEP_TARGETS: Final = {
 _WRAPS: Final = ("failure", "mark")
 """Targets that wrap around: no key goes back to them."""
 _SHARE: Final = re.compile(r"(\d{1,3})%")
-_DEFAULT_OPTIONS: Final = Options()
 _POSITION_REFRESH_S: Final = 0.25
 """The position moves between two snapshots too; four times a second looks continuous."""
 
@@ -81,7 +82,7 @@ class ReplayApp(AgentDash):
         player: Player,
         *,
         export: Callable[[Path], str],
-        options: Options = _DEFAULT_OPTIONS,
+        options: Options,
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
         self.bar = Transport()

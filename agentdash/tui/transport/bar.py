@@ -12,15 +12,13 @@ from textual.events import Click
 from textual.geometry import Region
 from textual.message import Message
 
-from agentdash.replay.index import MARKED, Mark
+from agentdash.replay.index import Mark
 from agentdash.replay.player import Player
 from agentdash.tui.format import clock, date
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
 from agentdash.tui.theme import ASCII, Look
-
-__all__ = ["MARKED", "Mark", "Player", "Position", "Transport"]
 
 _SIGNS: Final[tuple[tuple[Mark, str, Tone, str], ...]] = (
     (Mark.MISMATCH, "≠", "mismatch", "A sandbox is seen to differ."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from rich.cells import cell_len
@@ -15,13 +16,13 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Worker
+from agentdash.prices import cost, cost_text
 from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
 from agentdash.tui.worker.conversation import call_words, outcome, record
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
-from agentdash.tui.worker.usage import context_words, cost_words
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
 """In a narrower panel the timeline stands below."""
@@ -31,6 +32,8 @@ _MAX_SCREEN_LINES: Final = 10
 _MAX_OBJECT_LINES: Final = 8
 """Of a command or a question."""
 _BAR: Final = ("▏", "|")
+_ROUNDING: Final = 1e-9
+"""29 of 100 is 28.999… % in binary."""
 _LOW_BELOW_LINES: Final = 16
 _ASKING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _LABELS: Final = {
@@ -66,6 +69,20 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     )
     about = "".join(dot + part for part in (*before, directory, *after) if part)
     return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
+
+
+def context_words(worker: Worker) -> str:
+    """Return how full the context of a worker is, `37%`; empty if not known."""
+    share = worker.context_share
+    return "" if share is None else f"{math.floor(100 * share + _ROUNDING)}%"
+
+
+def cost_words(worker: Worker) -> str:
+    """Return what a worker has cost, `$0.12`: by list prices, else by its screen; empty if not known."""
+    found, shown = cost(worker.tokens.by_model), worker.on_screen
+    if found is not None:
+        return cost_text(found) if found.usd is not None or found.priced_usd > 0 else ""
+    return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
 def overview(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:

@@ -135,12 +135,7 @@ def _absent(view: View, cells: int) -> list[Line]:
         return []
     if view.selected_id is not None:
         return paragraph("This worker is no longer listed.", cells, "muted")
-    if view.snapshot.workers:
-        return paragraph("No worker is chosen.", cells, "muted")
-    return [
-        *paragraph("No sessions yet.", cells, "strong"),
-        *paragraph("Start codex, or another agent in a tmux pane; or try: agentdash demo", cells, "muted"),
-    ]
+    return paragraph("No worker is chosen.", cells, "muted") if view.snapshot.workers else []
 
 
 # ------------------------------------------------------------

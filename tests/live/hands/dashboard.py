@@ -91,7 +91,7 @@ def copied(*words: str) -> Seen:
 
 def copied_id(hands: Hands) -> bool:
     """Return whether the id in the message was copied."""
-    found = re.search(r"clipboard: (\S+)", hands.text)
+    found = re.search(r"Copied to tmux.*: (\S+)", hands.text)
     return found is not None and hands.buffer == found[1]
 
 

@@ -79,7 +79,7 @@ def row(number: int) -> Seen:
 
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
-LIST = shows("LIBRARY", "14.2k")
+LIST = shows("LIBRARY", "kanban.db")
 LIBRARY_HELP = shows("Filter: every term has to match")
 LIBRARY: Walk = (
     (lambda hands: None, LIST),
@@ -109,7 +109,7 @@ LIBRARY: Walk = (
     ("enter", shows(" REPLAY ")),
     ("q", LIST),
     ("y", copied_id),
-    ("C", lambda hands: f"clipboard: {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
+    ("C", lambda hands: f": {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
     ("s", shows("Sorted by tokens")),
     ("t", shows("Theme: light")),
     ("q", None),

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, tools
-from agentdash.agents.claude.transcript.limits import usage_limit
 from agentdash.agents.claude.transcript.records import SILENT_RECORDS, Block, Message, Record
 from agentdash.agents.claude.transcript.tools import NO_SANDBOX, applied_changes, described_policy
 from agentdash.agents.line_events import LineEvents
@@ -60,6 +59,9 @@ _CALLS: Final = frozenset(("tool_use", "mcp_tool_use"))
 """Types of blocks that call a tool."""
 _ENDS_MARKED_SINCE: Final = (2, 1, 93)
 """First version that states how its last answer ended: before, a text that no call follows ends a turn."""
+
+_REMEMBERED: Final = 1_000
+"""Open calls, and answers whose records may stand apart."""
 
 
 class TranscriptReader(LineEvents):
@@ -253,6 +255,8 @@ class TranscriptReader(LineEvents):
         self._start_turn(record)
         self._said = None
         tool = tools.describe(block.name, bytes(block.input))
+        if len(self._kinds) >= _REMEMBERED:
+            self._kinds.pop(next(iter(self._kinds)))
         self._kinds[call] = tool.kind
         self._emit(
             CallStarted,
@@ -270,7 +274,7 @@ class TranscriptReader(LineEvents):
         """Emit the end of a turn at an error of the provider, which Claude Code writes as an answer."""
         text = "\n".join(block.text for block in message.blocks if block.text)
         kind = _line(record.error) if isinstance(record.error, str) else None
-        if (limit := usage_limit(record.quota_limits, text, self._at)) is not None:
+        if (limit := records.usage_limit(record.quota_limits, text, self._at)) is not None:
             self._emit(TokensCounted, limits=(limit,))
         self._end_turn("completed", error=clean_block(text, 2_000) or "error", error_kind=kind or "api_error")
 
@@ -392,6 +396,8 @@ class UsageOfAnswers:
         if stated.usage.total <= counted.total:
             return False
         if answer:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.pop(next(iter(self._answers)))
             self._answers[answer] = stated.usage
         newest = replace(stated, usage=stated.usage - counted)
         self.by_model = merged_usage((*self.by_model, newest))

@@ -10,7 +10,7 @@ Then its output is all that was printed meanwhile.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -241,6 +241,9 @@ def _result(text: str) -> _Structured | None:
 
 # ---------------------------------------------------------------- which call ends with it
 
+_MAX_CALLS: Final = 200
+"""Remembered of open and of ended calls each, the newest: calls of aborted turns have no end, and ends are
+written twice."""
 _MAX_RUNNING: Final = 64
 """Commands in the background whose output is kept: of many their end is never polled."""
 _UNKNOWN_PROCESS: Final = "Unknown process id"
@@ -302,7 +305,7 @@ class CallTracker:
         """By session number."""
         self._failed: set[str] = set()
         """Open calls that have failed by their item; the output that follows has the reason."""
-        self._ended: set[str] = set()
+        self._ended: dict[str, None] = {}
         self._held: _Held | None = None
         self._user_shell = ""
 
@@ -328,6 +331,7 @@ class CallTracker:
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
+        _forget_oldest(self._open)
         shell, script = tool.shell, tool.script
         if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
             shell = posix_shell(self._user_shell)
@@ -347,10 +351,6 @@ class CallTracker:
             by_user=by_user,
             changes=tool.changes,
         )
-
-    def leave_out(self, calls: Iterable[str]) -> None:
-        """Take calls as ended that were not read."""
-        self._ended.update(calls)
 
     def add_output(self, call: str, output: str | list[Part] | None) -> None:
         """End a call with its output; that of a poll may end an earlier command as well."""
@@ -438,11 +438,17 @@ class CallTracker:
         self._failed.discard(call)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
-        self._ended.add(call)
+        self._ended[call] = None
+        _forget_oldest(self._ended)
         self._emit_end(call, ending, **more)
 
     def _emit_end(self, call: str, ending: Ending, **more: Any) -> None:
         self._emit(CallEnded, call=call, **ending._asdict(), **more)
+
+
+def _forget_oldest(calls: dict[str, Any]) -> None:
+    if len(calls) > _MAX_CALLS:
+        del calls[next(iter(calls))]
 
 
 def _is_notice(output: str | list[Part] | None) -> bool:

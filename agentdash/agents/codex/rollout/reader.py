@@ -8,7 +8,7 @@ history is in progress.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -39,7 +39,6 @@ from agentdash.agents.line_events import LineEvents
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import (
-    CallsLeftOut,
     ChildSpawned,
     MessageLogged,
     PolicySet,
@@ -69,6 +68,8 @@ _IDE_HEADER: Final = re.compile(r"\s*(?:# [^\n]+:\s*\n.*\n)?## My request for [^
 _STRIPPED_TAGS: Final = re.compile(r"<(?:oai-mem-citation|proposed_plan)>")
 _KEY_CHARS: Final = 200
 """Compared of two messages; after these one copy may have lost a citation."""
+_MAX_MESSAGES: Final = 500
+"""Remembered at once: more than one turn writes."""
 
 
 def prompt_of(text: str) -> str | None:
@@ -103,6 +104,8 @@ class MessageDeduplicator:
         counts = self._counts.setdefault(key, {})
         before = max(counts.values(), default=0)
         counts[dialect] = counts.get(dialect, 0) + 1
+        if len(self._counts) > _MAX_MESSAGES:
+            del self._counts[next(iter(self._counts))]
         return counts[dialect] > before
 
     def forget(self) -> None:
@@ -150,11 +153,6 @@ class RolloutReader(LineEvents):
         """Whether a part of the file was left out."""
         self._deduplicators = {role: MessageDeduplicator() for role in ("user", "agent", "shell")}
 
-    @property
-    def is_copying(self) -> bool:
-        """Whether lines count as copied from another thread until one is found to be the thread's own."""
-        return self._own_lines.copying
-
     def is_copied(self, line: bytes) -> bool:
         """Return whether a line, the newest one that was read, was copied from another thread."""
         if not self._own_lines.copying:
@@ -173,18 +171,13 @@ class RolloutReader(LineEvents):
             first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
                 0.
         """
-        if first:
-            return self.read_numbered(enumerate(lines, first))
-        if not self._has_gap:
+        if not first and not self._has_gap:
             self._has_gap = True
             self._tokens.skip_lines()
-        return self.read_numbered((0, line) for line in lines)
-
-    def read_numbered(self, lines: Iterable[tuple[int, bytes]]) -> list[ThreadEvent]:
-        """Return the events of numbered lines; see `read`."""
         events: list[ThreadEvent] = []
         self._events = events
-        for self._number, line in lines:
+        for offset, line in enumerate(lines):
+            self._number = first + offset if first else 0
             if not line.isspace() and line:
                 self._read(line)
         self._events = []  # the returned list belongs to the caller
@@ -240,21 +233,6 @@ class RolloutReader(LineEvents):
             rule.act(self, rule.payload.decode(payload.item), payload.started_at_ms)
         elif kind not in SILENT:
             self._skip("unknown", kind_text(kind))
-
-    def leave_out(self, calls: Sequence[str], *, line: int, started_line: int, time: bytes) -> CallsLeftOut:
-        """Return the event of calls that have ended and are not read.
-
-        Args:
-            calls: their ids.
-            line: number of the last line of them.
-            started_line: number of the line that began the last one.
-            time: of the newest of their lines, as written.
-        """
-        self._at = parse_iso(time.decode("ascii", "replace")) or self._at
-        self._calls.leave_out(map(clean_line, calls))
-        return CallsLeftOut(
-            at=self._at, thread=self._thread, line=line, count=len(calls), started_line=started_line
-        )
 
     # ------------------------------------------------------------ the thread, its policy, its turns
 

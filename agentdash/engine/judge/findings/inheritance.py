@@ -1,4 +1,4 @@
-"""Checks of a child's policy, and of the network of its commands, against those of its parent.
+"""Checks of a policy against the one before it and against the parent thread's.
 
 A child inherits its parent's policy of the turn that spawns it (0.107+); a role may set its own. Approval
 policies may differ without a finding: 0.1xx gave children `never`, whatever the parent's was.
@@ -7,7 +7,8 @@ policies may differ without a finding: 0.1xx gave children `never`, whatever the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.thread import PolicyPeriod, Thread
 
 _NETWORKS_BY_FREEDOM: Final = (Network.OFF, Network.MEDIATED, Network.ON)
+_Earlier = Literal["parent", "before"]
 
 
 class ParentPolicy(msgspec.Struct, frozen=True):
@@ -47,10 +49,30 @@ def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Findi
     """Yield how a child differs from its parent: in its policies, and in the network of its commands."""
     for period in _stated(thread.policies):
         above = parent.policy_at(period.since)
-        direction = _drift(above.policy, period.policy, parent.cwd, thread.cwd) if above else None
-        if above is not None and direction is not None:
-            yield _policy_drift(thread, above, period, direction)
+        if above is None:
+            continue
+        if direction := _drift(above.policy, period.policy, parent.cwd, thread.cwd):
+            extent = "more" if direction == "wider" else "less"
+            role = f" Its role, {thread.role}, may set a policy of its own." if thread.role else ""
+            message = (
+                f"Children inherit their parent's policy; this one grants {extent} than its parent's.{role}"
+            )
+            found = _finding(FindingKind.CHILD_POLICY_DRIFT, message, above, period, "parent", direction)
+            yield replace(found, severity="danger") if direction == "wider" else found
+        if _reviewer_differs(above.policy, period.policy):
+            yield _reviewer_drift(above, period, "parent")
     yield from _network_less_than_parent(thread, parent)
+
+
+def policy_changes(thread: Thread) -> Iterator[Finding]:
+    """Yield one finding for all changes of a thread's own policy, and one for each change of its reviewer."""
+    pairs = list(pairwise(period for period in _stated(thread.policies) if _is_known(period.policy)))
+    changes = [(was, now) for was, now in pairs if _differs(was.policy, now.policy)]
+    if changes:
+        yield _policy_changed(changes)
+    for was, now in pairs:
+        if _reviewer_differs(was.policy, now.policy):
+            yield _reviewer_drift(was, now, "before")
 
 
 def _stated(periods: tuple[PolicyPeriod, ...]) -> list[PolicyPeriod]:
@@ -61,10 +83,27 @@ def _stated(periods: tuple[PolicyPeriod, ...]) -> list[PolicyPeriod]:
 # ---------------------------------------------------------------- comparing policies
 
 
+def _is_known(policy: Policy) -> bool:
+    return policy.filesystem is not Filesystem.UNKNOWN and policy.network is not Network.UNKNOWN
+
+
+def _differs(was: Policy, now: Policy) -> bool:
+    """Return whether two policies differ in what both of them state."""
+    same: dict[str, Any] = {"reviewer": now.reviewer, "profile": now.profile}
+    if set(was.rules) == set(now.rules):
+        same["rules"] = now.rules  # the strictest of those that fit a path decides, whatever the order
+    if None in (was.approval, now.approval):
+        same["approval"] = now.approval
+    return replace(was, **same) != now
+
+
+def _reviewer_differs(was: Policy, now: Policy) -> bool:
+    return bool(was.reviewer and now.reviewer and was.reviewer != now.reviewer)
+
+
 def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
     """Return whether a child may do less or more than its parent, apart from their directories."""
-    policies = (parent, child)
-    if any(p.filesystem is Filesystem.UNKNOWN or p.network is Network.UNKNOWN for p in policies):
+    if not (_is_known(parent) and _is_known(child)):
         return None
     has_own_directory = child_cwd != parent_cwd
     gained = set(parent.grants_less_than(child)) - ({child_cwd} if has_own_directory else set())
@@ -75,32 +114,82 @@ def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str
     return "narrower" if lost or child.network is not parent.network else None
 
 
-def _policy_drift(thread: Thread, was: PolicyPeriod, now: PolicyPeriod, direction: Direction) -> Finding:
-    """Return the finding about a child with another policy than its parent."""
-    extent = "more" if direction == "wider" else "less"
-    role = f" Its role, {thread.role}, may set a policy of its own." if thread.role else ""
-    before, after = was.policy, now.policy
-    lost, gained = after.grants_less_than(before), before.grants_less_than(after)
-    cells, got = [], policy_in_words(after)
-    if before.filesystem is not after.filesystem:
-        cells.append((LayerField.FILES, before.filesystem.value, after.filesystem.value))
-    elif lost or gained:
-        files = f"{after.filesystem}, {f'not {lost[0]}' if lost else f'also {gained[0]}'}"
-        cells.append((LayerField.FILES, before.filesystem.value, files))
-        got = got.replace(f"files {after.filesystem}", f"files {files}")
-    if before.network is not after.network:
-        cells.append((LayerField.NETWORK, before.network.value, after.network.value))
+def _reviewer_drift(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -> Finding:
+    earlier = "its parent's" if reference == "parent" else "before"
+    before, after = was.policy.reviewer or "", now.policy.reviewer or ""
+    message = f"Approvals are answered by {after}, {earlier} were by {before}."
+    finding = _finding(FindingKind.REVIEWER_DRIFT, message, was, now, reference)
+    field = _field(LayerField.REVIEWER, before, after, was, now, reference)
+    return replace(finding, configured=f"reviewer {before}", got=f"reviewer {after}", fields=(field,))
+
+
+def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
+    was, now = changes[-1]
+    is_gain = bool(was.policy.grants_less_than(now.policy))
+    is_online = now.policy.network is Network.ON and was.policy.network is not Network.ON
+    message = (
+        f"Its policy changed {_change_in_words(was, now)}: commands are held against the one in force then."
+    )
+    direction: Direction = "wider" if is_gain or is_online else "narrower"
+    finding = _finding(FindingKind.POLICY_CHANGED, message, was, now, "before", direction)
+    return replace(finding, since=changes[0][1].since, count=len(changes))
+
+
+def _change_in_words(was: PolicyPeriod, now: PolicyPeriod) -> str:
+    """Return from what to what; of two policies with the same short form the fields that differ, or else that
+    only paths inside the writable ones do."""
+    if was.policy.brief() != now.policy.brief():
+        return f"from {was.policy.brief()} to {now.policy.brief()}"
+    fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
+    return f"({', '.join(fields) or 'paths protected inside the writable ones'})"
+
+
+def _finding(
+    kind: FindingKind,
+    message: str,
+    was: PolicyPeriod,
+    now: PolicyPeriod,
+    reference: _Earlier,
+    direction: Direction | None = None,
+) -> Finding:
+    """Return a finding about two policies."""
+    fields = tuple(_policy_fields(was, now, reference))
+    got = policy_in_words(now.policy)
+    paths = next((field.actual for field in fields if field.name is LayerField.FILES), "")
+    if "," in paths:  # the same kind of policy, for other paths
+        got = got.replace(f"files {now.policy.filesystem}", f"files {paths}")
     return make_finding(
-        FindingKind.CHILD_POLICY_DRIFT,
-        f"Children inherit their parent's policy; this one grants {extent} than its parent's.{role}",
-        configured=policy_in_words(before),
+        kind,
+        message,
+        configured=policy_in_words(was.policy),
         got=got,
         since=now.since,
         evidence=map(policy_evidence, (was, now)),
         direction=direction,
-        severity="danger" if direction == "wider" else None,
-        fields=[DifferingField(*cell, "configured", "parent", was.since, now.since) for cell in cells],
+        fields=fields,
     )
+
+
+def _policy_fields(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -> Iterator[DifferingField]:
+    """Yield the configured cells in which two policies differ."""
+    before, after = was.policy, now.policy
+    lost, gained = after.grants_less_than(before), before.grants_less_than(after)
+    if before.filesystem is not after.filesystem:
+        yield _field(LayerField.FILES, before.filesystem, after.filesystem, was, now, reference)
+    elif lost or gained:
+        actual = f"{after.filesystem}, {f'not {lost[0]}' if lost else f'also {gained[0]}'}"
+        yield _field(LayerField.FILES, before.filesystem, actual, was, now, reference)
+    if before.network is not after.network:
+        yield _field(LayerField.NETWORK, before.network, after.network, was, now, reference)
+    if reference == "before" and before.approval != after.approval:
+        approvals = (before.approval or "not stated", after.approval or "not stated")
+        yield _field(LayerField.APPROVAL, *approvals, was, now, reference)
+
+
+def _field(
+    name: LayerField, expected: str, actual: str, was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier
+) -> DifferingField:
+    return DifferingField(name, str(expected), str(actual), "configured", reference, was.since, now.since)
 
 
 # ---------------------------------------------------------------- comparing observations

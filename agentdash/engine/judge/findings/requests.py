@@ -318,15 +318,10 @@ def _finding(
 
 
 def _because(differences: Sequence[_Difference], request: Requested) -> str:
-    """Return what decided, or why no setting is named that did."""
+    """Return what decided, or that nothing that was read did."""
     winners = ", ".join(dict.fromkeys(str(each.winner) for each in differences if each.winner is not None))
-    if winners:
-        return f"Decided by {winners}{f' (by the rules of {request.rules_of})' if request.rules_of else ''}."
-    if request.changed_files:
-        return f"What decides it is not known: written since its start: {', '.join(request.changed_files)}."
-    if request.given is None:
-        return "What decides it is not known: the rules of this version, or some of its settings, are not."
-    return "No setting that was read explains it; those of a device or a cloud account cannot be read."
+    rules = f" (by the rules of {request.rules_of})" if request.rules_of else ""
+    return f"Decided by {winners}{rules}." if winners else "No setting that was read explains it."
 
 
 def _evidence(turn: _Turn, differences: Sequence[_Difference]) -> Iterator[Evidence]:

@@ -12,7 +12,7 @@ from agentdash.engine.judge.findings.command_sandbox import (
     child_mode_escalated,
     sandbox_silently_off,
 )
-from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings
+from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
 from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
@@ -93,7 +93,11 @@ def judge_sandbox(
         escalation=escalation,
         applied_policy=_first(each.policy for each in launchers),
         got=_observed([each for each, _ in worst_first if each.recorded is None and not each.effect], thread),
-        findings=(*differences, *denial_findings(thread, assessment.state, places)),
+        findings=(
+            *differences,
+            *_unexplained(policy_changes(thread), differences),
+            *denial_findings(thread, assessment.state, places),
+        ),
         evidence=tuple(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
@@ -158,6 +162,12 @@ def _merge_two(known: Finding, finding: Finding) -> Finding:
         pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
         fields=tuple(cells.values()),
     )
+
+
+def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the policy changes that no other finding explains."""
+    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
+    return (change for change in changes if change.last not in dropped)
 
 
 # ---------------------------------------------------------------- what was observed

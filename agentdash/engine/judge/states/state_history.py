@@ -8,7 +8,6 @@ of the history either, nor is asking that ended within `SETTLING_S`: a menu that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -38,22 +37,10 @@ MAX_STATE_PERIODS: Final = 50
 """State periods kept of a worker."""
 _IDLE_AFTER_S: Final = 10.0
 """Time without a line after which a thread that no process has loaded can change only by a new line."""
+_WAITING_CALLS: Final = ("question", "permission")
+"""Kinds of calls that wait for the user."""
 _RESTING: Final = (State.COMPLETED, State.INTERRUPTED, State.EXITED, State.UNREACHABLE, State.UNKNOWN)
 """States in which a worker needs no one, so that they may settle first."""
-_STATE_CHANGING_EVENTS: Final = (
-    e.TurnStarted,
-    e.TurnEnded,
-    e.TroubleLogged,
-    e.StatusPushed,
-    e.SessionSeen,
-    e.ScreenRead,
-    e.ProcessesCounted,
-    e.FileReset,
-    e.FileGone,
-    e.PaneGone,
-    FleetKnown,
-    RecordingEnded,
-)
 
 
 # ---------------------------------------------------------------- what is shown
@@ -160,23 +147,20 @@ def _is_passing(periods: tuple[StatePeriod, ...], state: State, since: float) ->
 # ---------------------------------------------------------------- what is kept
 
 
-def may_change_state(event: e.Event, threads: Mapping[str, Thread], histories: Mapping[str, History]) -> bool:
-    """Return whether an event may change the state of a worker: most lines of a running turn cannot."""
-    match event:
-        case e.CallStarted(kind=kind):
-            return kind in ("question", "permission") or not _is_running(histories.get(event.thread))
-        case e.CallEnded():
-            return not _is_running(histories.get(event.thread))
-        case e.MessageLogged():
-            turn = threads[event.thread].turn
-            return turn is not None and turn.inferred
-        case _:
-            return isinstance(event, _STATE_CHANGING_EVENTS)
-
-
 def update_history(draft: Fleet, event: e.Event) -> None:
-    """Add the state changes of an event, which is in the fleet already, to the histories."""
+    """Add the state changes of an event, which is in the fleet already, to the histories.
+
+    Most events are lines of a running turn, which change no state.
+    """
     match event:
+        case e.CallStarted(kind=kind) if kind not in _WAITING_CALLS and _is_running(draft, event.thread):
+            return
+        case e.CallEnded() if _is_running(draft, event.thread):
+            return
+        case e.MessageLogged():
+            turn = draft.threads[event.thread].turn
+            if turn is not None and turn.inferred:
+                _update_thread(draft, draft.threads[event.thread], event.at)
         case e.ProcessesCounted() | FleetKnown() | RecordingEnded():
             _update_all(draft, event.at)
         case e.FileGone() | e.FileReset():  # a file that is read again states its history again
@@ -187,11 +171,19 @@ def update_history(draft: Fleet, event: e.Event) -> None:
             _update_workers_in(draft, key, event.at)
         case e.SessionSeen(session=str(session)) if session in draft.threads:
             _update_thread(draft, draft.threads[session], event.at)
-        case e.StatusPushed() | e.ThreadEvent() if event.thread in draft.threads:
+        case (
+            e.CallStarted()
+            | e.CallEnded()
+            | e.TurnStarted()
+            | e.TurnEnded()
+            | e.TroubleLogged()
+            | e.StatusPushed()
+        ) if event.thread in draft.threads:
             _update_thread(draft, draft.threads[event.thread], event.at)
 
 
-def _is_running(history: History | None) -> bool:
+def _is_running(draft: Fleet, thread: str) -> bool:
+    history = draft.histories.get(thread)
     return history is not None and bool(history.periods) and history.periods[-1].state == State.RUNNING
 
 

@@ -172,29 +172,32 @@ def _asker(fleet: Fleet, links: FleetLinks, thread: Thread) -> Thread | None:
 def _asking(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:
     """Return the threads of a session that wait for an approval: first the one whose call the dialog on the
     screen quotes, then those that its CLI's feed or file shows."""
-    placed = links.panes.get(session.id)
+    placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
     reading = fleet.readings.get(placed.key) if placed else None
-    family = list(_family(fleet, session, frozenset()))
-    found = [each for each in family if reading and each.open_calls and _quotes(reading, each.open_calls[-1])]
+    is_shown = reading is not None and reading.state == State.WAITING_APPROVAL
+    is_waiting = status is not None and status.status == "waiting"
+    if not (is_shown or is_waiting):
+        return []
+    family = list(_family(fleet, session))
+    with_call = [each for each in family if each.open_calls]
+    quoted = [each for each in with_call if reading and _quotes(reading, each.open_calls[-1])]
     if session.agent == "claude":
-        found += _without_process(fleet, links, session, family)
+        others = [each for each in family if is_waiting and _is_in_line(fleet, links, session, each)]
     else:
-        found += [each for each in family if each is not session and _waits_by_feed(fleet, each)]
-    return list({each.id: each for each in found}.values())
+        others = [each for each in family if each is not session and _waits_by_feed(fleet, each)]
+        # what Codex's feed says of a thread outranks a dialog that is still drawn
+        asking = {session.id, *(each.id for each in others)}
+        quoted = [each for each in quoted if each.id in asking or each.id not in fleet.pushed]
+    return list({each.id: each for each in (*quoted, *others)}.values())
 
 
-def _without_process(
-    fleet: Fleet, links: FleetLinks, session: Thread, family: Sequence[Thread]
-) -> Iterator[Thread]:
-    """Yield the threads of a session of Claude Code that stand in line: it waits, and no process is as young
-    as their commands."""
-    status = _session(fleet, session, links.owners.get(session.id))
+def _is_in_line(fleet: Fleet, links: FleetLinks, session: Thread, thread: Thread) -> bool:
+    """Return whether a thread of a session of Claude Code stands in line: no process is as young as its
+    command."""
     newest = max((each.key.started for each in links.commands.get(session.id, ())), default=0.0)
     polled = (fleet.processes_at or 0.0) - PROCESS_START_GRACE_S
-    for each in family if status is not None and status.status == "waiting" else ():
-        call = each.open_calls[-1] if each.open_calls else None
-        if call is not None and call.kind == "command" and newest < call.at <= polled:
-            yield each
+    call = thread.open_calls[-1] if thread.open_calls else None
+    return call is not None and call.kind == "command" and newest < call.at <= polled
 
 
 def _waits_by_feed(fleet: Fleet, thread: Thread) -> bool:
@@ -202,11 +205,15 @@ def _waits_by_feed(fleet: Fleet, thread: Thread) -> bool:
     return pushed is not None and "waitingOnApproval" in pushed.flags
 
 
-def _family(fleet: Fleet, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
-    yield thread
-    for child in thread.children:
-        if child not in above and (found := fleet.threads.get(child)) is not None:
-            yield from _family(fleet, found, above | {thread.id})
+def _family(fleet: Fleet, thread: Thread) -> Iterator[Thread]:
+    """Yield a thread and those below it. Not recursive: files may name chains of any depth."""
+    pending, visited = [thread], {thread.id}
+    while pending:
+        each = pending.pop()
+        yield each
+        below = [child for child in each.children if child in fleet.threads and child not in visited]
+        visited.update(below)
+        pending += [fleet.threads[child] for child in reversed(below)]
 
 
 def _quotes(reading: ScreenRead, call: Call) -> bool:
