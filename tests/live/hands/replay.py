@@ -98,7 +98,7 @@ LIBRARY: Walk = (
     ("S", shows("words that were said")),
     ('"kanban"', None),
     ("enter", shows('"kanban"  2 hits', "esc back")),
-    ("escape", LIST),
+    ("escape", lacks("esc back")),
     ("?", LIBRARY_HELP),
     ("escape", UNCOVERED),
     ("click ? help", LIBRARY_HELP),
