@@ -55,15 +55,11 @@ def demo(speed: str, **given: Any) -> None:
         from agentdash.demo.play import demo_conversations, demo_hub, demo_scenes
         from agentdash.tui.app import DemoApp
 
-        is_wanted = True
-        while is_wanted:
-            hub, clock = demo_hub(SPEEDS[speed])
-            conversations = demo_conversations(clock)
-            options = screen_options(config, banner="DEMO", open_conversation=conversations.open)
-            user = UserAttention(hub, clock)
-            app = DemoApp(hub, clock, demo_scenes(), options=options, attention=user)
-            run_app(app, hub)
-            is_wanted = app.is_again
+        hub, clock = demo_hub(SPEEDS[speed])
+        conversations = demo_conversations(clock)
+        options = screen_options(config, banner="DEMO", open_conversation=conversations.open)
+        user = UserAttention(hub, clock)
+        run_app(DemoApp(hub, clock, demo_scenes(), options=options, attention=user), hub)
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:

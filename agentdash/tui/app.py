@@ -497,11 +497,11 @@ class AgentDash(BaseApp[None]):
 
 
 class DemoApp(AgentDash):
-    """The dashboard over a scripted day, with captions; it can be paused, and played again.
+    """The dashboard over a scripted day, with captions; it can be paused.
 
     Args:
         clock: that of the day.
-        scenes: what to look at, each from when on (unix seconds); the last one is the end.
+        scenes: what to look at, each from when on (unix seconds).
         attention: keeps acknowledgements while it runs.
     """
 
@@ -520,8 +520,6 @@ class DemoApp(AgentDash):
         self.root = FleetScreen(self.glyphs, options.filters, ("pause", *HINTS))
         self._day = clock
         self._scenes = scenes
-        self.is_again = False
-        """Whether it was closed to be played again."""
 
     def caption(self) -> str:
         """Return what to look at now."""
@@ -529,10 +527,6 @@ class DemoApp(AgentDash):
         return begun[-1] if begun else ""
 
     def action_pause(self) -> None:
-        """Pause or play; at the end, play from the beginning."""
-        if self._day.now() >= self._scenes[-1][0]:
-            self.is_again = True
-            self.exit()
-        else:
-            self._day.set(paused=not self._day.paused)
-            self.show_message("Paused; space plays on." if self._day.paused else "Playing.")
+        """Pause or play."""
+        self._day.set(paused=not self._day.paused)
+        self.show_message("Paused; space plays on." if self._day.paused else "Playing.")
