@@ -20,7 +20,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
 
-Theme = Literal["dark", "light", "terminal"]
+Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
 _MAX_SECONDS: Final = 365 * 86_400.0
@@ -85,6 +85,10 @@ class ThresholdSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     cost: Annotated[
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="US dollars that a session has cost at list prices.", examples=[5]),
+    ] = None
+    cost_day: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="The same of the present day, UTC.", examples=[20]),
     ] = None
     stalled: Annotated[
         Annotated[float, Meta(gt=0)] | None,

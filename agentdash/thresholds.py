@@ -7,7 +7,8 @@ from itertools import takewhile
 
 from agentdash.config import NO_THRESHOLDS, ThresholdSettings
 from agentdash.model.states import Group
-from agentdash.model.thread import Call
+from agentdash.model.thread import Call, Tokens
+from agentdash.model.times import DAY_S
 from agentdash.model.worker import Worker
 from agentdash.prices import priced_usd
 
@@ -25,6 +26,8 @@ def passed(worker: Worker, thresholds: ThresholdSettings, now: float) -> Iterato
         yield "context", f"context {100 * share:.0f} %"
     if thresholds.cost is not None and (cost := _cost(worker)) >= thresholds.cost:
         yield "cost", f"cost ${cost:.2f}"
+    if thresholds.cost_day is not None and (cost := _cost_of_day(worker.tokens, now)) >= thresholds.cost_day:
+        yield "cost_day", f"today ${cost:.2f}"
     silent = (now - worker.stalled) / 60 if worker.stalled is not None else 0.0
     if thresholds.stalled is not None and silent >= thresholds.stalled:
         yield "stalled", f"stalled {silent:.0f} min"
@@ -36,6 +39,12 @@ def _cost(worker: Worker) -> float:
     """Return what a session has cost, as far as it has a price: by list prices, else by its screen."""
     shown = worker.on_screen.cost if worker.on_screen else None
     return priced_usd(worker.tokens.by_model) or shown or 0.0
+
+
+def _cost_of_day(tokens: Tokens, now: float) -> float:
+    if tokens.day != int(now // DAY_S):
+        return 0.0
+    return (priced_usd(tokens.by_model) or 0.0) - (priced_usd(tokens.before_day) or 0.0)
 
 
 def failures_in_a_row(worker: Worker) -> int:

@@ -82,13 +82,12 @@ def check(
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
-    out = console(soft_wrap=True)
     if denials:
         by_target = denials_report(report)
         if as_json:
             print_document(by_target)
         else:
-            print_denials(by_target, out)
+            print_denials(by_target, console(soft_wrap=True))
         return by_target.exit_code
     report.gate = gate_report(report, fail_on) if fail_on else None
     if as_json:
@@ -96,6 +95,7 @@ def check(
     elif format_ == "sarif":
         print_text(sarif(report, version=__version__, cwd=Path.cwd()))
     else:
+        out = console(soft_wrap=True)
         print_check(report, out)
         if report.gate is not None:
             print_gate(report, report.gate, out)

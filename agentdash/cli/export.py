@@ -47,8 +47,7 @@ def export(
         raise click.UsageError(f"{shown}: not a regular file")
     if file.suffix not in _FORMATS:
         raise click.UsageError(f"{shown}: invalid suffix: choose from {', '.join(_FORMATS)}")
-    from agentdash.report.exports import build_report
-    from agentdash.report.session_documents import markdown, page
+    from agentdash.report.exports import build_report, markdown, page
 
     now = time.time()
     family, recorded = playable(target, config, journal or journal_folder(), now)

@@ -1,19 +1,30 @@
-"""What calls and their outputs show: what was allowed, and on which platform."""
+"""What calls and their outputs show: what was allowed, on which platform, and what the kernel restrains."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from agentdash.model.command_rules import allow
 from agentdash.model.observation import Granted
 from agentdash.model.thread import Call, Thread
+from agentdash.sandbox.word_sets import word_set
+
+if TYPE_CHECKING:
+    from agentdash.sandbox.shell import Command
 
 _HOME: Final = re.compile(
     r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE
 )
 _HOMES: Final = ("/Users/", "/home/", "/root")
+_OWN_STATUS: Final = "/proc/self/status"
+_PRINTED_FACT: Final = re.compile(r"(?:Seccomp|NoNewPrivs):\s*\\?t?\d")
+"""A script that holds such a line itself."""
+_UNRELATED: Final = word_set("echo env printenv id pwd date sleep cd ls touch mkdir test true")
+"""Programs whose output never has such a line."""
+_SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
+_NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
 _GIT_CONNECTS: Final = ("fetch", "pull", "push", "clone", "ls-remote")
 _CONNECTS: Final = re.compile(rf"\bgit\b.*\b(?:{'|'.join(_GIT_CONNECTS)})\b|\b(?:curl|wget)\b")
 
@@ -70,3 +81,43 @@ def platform(text: str) -> Literal["linux", "darwin"] | None:
 def may_connect(script: str) -> bool:
     """Return whether a script may show by its output that it reached a host; False is certain."""
     return _CONNECTS.search(script) is not None
+
+
+# ---------------------------------------------------------------- kernel facts, as a command printed them
+
+
+class Restraints(NamedTuple):
+    """`Seccomp` and `NoNewPrivs` of `/proc/self/status`; None: not printed."""
+
+    seccomp: int | None = None
+    no_new_privs: bool | None = None
+
+    @property
+    def quote(self) -> str:
+        """Return the lines, joined."""
+        shown = zip(("Seccomp", "NoNewPrivs"), self, strict=True)
+        return " ".join(f"{name}: {int(value)}" for name, value in shown if value is not None)
+
+
+def restraints(script: str, output: str) -> Restraints:
+    """Return the kernel facts that a script printed of its own process: by a `cat` or `grep` of its status
+    file, where nothing else in it can have printed such lines, or other ones."""
+    if _OWN_STATUS not in script or _PRINTED_FACT.search(script):
+        return Restraints()
+    # the grammar is imported by the first script that needs it
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415
+
+    found = commands(script) or ()
+    own = [command for command in found if _shows_own_status(command)]
+    if not own or any(each.position or (each not in own and each.name not in _UNRELATED) for each in found):
+        return Restraints()
+    seccomp, privs = set(_SECCOMP.findall(output)), set(_NO_NEW_PRIVS.findall(output))
+    return Restraints(
+        int(seccomp.pop()) if len(seccomp) == 1 else None, privs.pop() == "1" if len(privs) == 1 else None
+    )
+
+
+def _shows_own_status(command: Command) -> bool:
+    operands = [word.raw for word in command.argv[1:] if not word.raw.startswith("-")]
+    files = operands[1:] if command.name == "grep" else operands
+    return command.name in ("cat", "grep") and files == [_OWN_STATUS] and not command.redirects

@@ -166,6 +166,10 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     window: int | None = None
     limits: tuple[UsageWindow, ...] = ()
     """The usage limits of its account, as it stated them last."""
+    day: int | None = None
+    """The day of the newest count (UTC, days since 1970)."""
+    before_day: tuple[ModelUsage, ...] = ()
+    """Those of `by_model` that were used on earlier days."""
 
 
 def without_record(size: int) -> str:
@@ -190,7 +194,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     forked_from: str | None = None
     nickname: str | None = None
     role: str | None = None
-    path: str | None = None
     side_chat: bool = False
     """Whether a TUI shows it beside the thread that it was forked from."""
     helper: bool = False

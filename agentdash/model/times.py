@@ -10,6 +10,9 @@ MAX_TIME: Final = 4_102_444_800.0
 """2100-01-01 UTC in unix seconds: a later time in a file is damage, and calendars end at the year 9999."""
 
 
+DAY_S: Final = 86_400.0
+
+
 def possible_time(at: float | None) -> float | None:
     """Return a time that another program wrote (unix seconds) if it is after 1970 and before 2100, else
     None."""

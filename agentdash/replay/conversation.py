@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
+from agentdash.agents.session_logs import log_of
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model.conversation import Conversation
 from agentdash.model.events import CallEnded, Event
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.streams import FileStream, MergedStream, Step
+from agentdash.replay.streams import MergedStream, Step, log_stream
 
 _WINDOW_BYTES: Final = 8 << 20
 """Of a larger file only the head, and so much of its end, is read: in about a second."""
@@ -54,7 +54,8 @@ class ConversationFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
+        log = log_of(path)
+        self._thread = clean_line(path.name) if log is None else log.thread
         self._cursor: _Cursor | None = None
         self._file: tuple[int, int] | None = None
         """Device and inode of what has been read."""
@@ -66,7 +67,7 @@ class ConversationFile:
         try:
             stat = self._path.stat()
         except OSError as error:
-            return Conversation(thread=self._log.thread, problem=clean_line(error.strerror or str(error)))
+            return Conversation(thread=self._thread, problem=clean_line(error.strerror or str(error)))
         cursor = self._cursor
         if cursor is None or self._is_void(cursor, (stat.st_dev, stat.st_ino), stat.st_size, until):
             self._file = stat.st_dev, stat.st_ino
@@ -93,9 +94,8 @@ class ConversationFile:
 
     def _begin(self, until: float) -> _Cursor:
         """Return a cursor that has read the head of the file, and of a large one skipped all but its end."""
-        begun = log_begun_at(self._path) or 0.0
-        stream = FileStream(self._path, self._log.reader(), begun=begun, thread=self._log.thread)
-        cursor = _Cursor(MergedStream([stream]), self._log.thread)
+        stream = log_stream(self._path)
+        cursor = _Cursor(MergedStream([stream]), self._thread)
         if self._skips(until):
             while cursor.position < _HEAD_STEPS and cursor.due is not None:
                 cursor.advance()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -156,7 +157,7 @@ class Step(NamedTuple):
 
 
 class EventReader(Protocol):
-    """Parses lines into events. Its state between two lines can be pickled."""
+    """Parses the lines of a file into events. Its state between two lines can be pickled."""
 
     @property
     def at(self) -> float:
@@ -174,9 +175,9 @@ class FileStream:
     Args:
         path: a plain or compressed (`.zst`) file of lines.
         reader: parses its lines.
-        opening: events about the file itself, emitted with its first step.
+        seen: the file, if it is the log of a thread, emitted with its first step; None: it is a recording.
+        named: names of the thread, emitted with it.
         begun: time of that step if the file has no line (unix seconds).
-        thread: whose log the file is; None: it is a recording.
         dated: what was seen of the thread, in the order of time: each is emitted at its time, or at the end.
     """
 
@@ -184,20 +185,20 @@ class FileStream:
         self,
         path: Path,
         reader: EventReader,
-        opening: Sequence[Event] = (),
+        seen: FileSeen | None = None,
+        named: Sequence[Event] = (),
         begun: float = 0.0,
-        thread: str | None = None,
         dated: Sequence[Event] = (),
     ) -> None:
         self.path = path
         self.dated = tuple(dated)
         """What is still to be emitted of it."""
-        self._thread = thread
+        self._seen = seen
         self.reader = reader
-        self._lines = LineReader(path, ends_with_record=thread is not None)
+        self._lines = LineReader(path, ends_with_record=seen is not None)
         self.line = 1
         """Number of the next line; 0: unknown, because a gap was skipped."""
-        self.opening = tuple(opening)
+        self.opening: tuple[Event, ...] = () if seen is None else (seen, *named)
         self._due = begun
         self.problem: str | None = None
         """Why the file cannot be read on, or None."""
@@ -231,22 +232,22 @@ class FileStream:
             OSError: the file cannot be read.
         """
         size = self.path.stat().st_size
-        if self._thread is None or size - window <= self.offset:
+        if self._seen is None or size - window <= self.offset:
             return
         with open_stream(self.path) as file:
             file.seek(size - window)
             offset = size - window + len(file.readline(window))
         self.line = 0
         self._lines = LineReader(self.path, offset, ends_with_record=True)
-        seen = self._file_seen(self._thread, size=size, skimmed=True)
-        self.opening = seen, FileGapSkipped(at=self._due, thread=self._thread)
+        seen = replace(self._seen, at=self._due, size=size, skimmed=True)
+        self.opening = seen, FileGapSkipped(at=self._due, thread=seen.thread)
 
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""
         self.problem = clean_line(error.strerror or str(error))
-        if self._thread is None:
+        if self._seen is None:
             return None
-        return self._step([self._file_seen(self._thread, size=0, unreadable=self.problem)])
+        return self._step([replace(self._seen, at=self._due, unreadable=self.problem)])
 
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening
@@ -254,19 +255,6 @@ class FileStream:
         dated = tuple(takewhile(lambda event: event.at <= self._due, self.dated))
         self.dated = self.dated[len(dated) :]
         return Step(self._due, (*opening, *dated, *events))
-
-    def _file_seen(
-        self, thread: str, *, size: int, skimmed: bool = False, unreadable: str | None = None
-    ) -> FileSeen:
-        return FileSeen(
-            at=self._due,
-            thread=thread,
-            path=clean_line(str(self.path)),
-            size=size,
-            modified=self._due,
-            skimmed=skimmed,
-            unreadable=unreadable,
-        )
 
 
 class MergedStream:
@@ -357,16 +345,17 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     """
     names = read_names(family.home).names if family.home else ()
     seen = {memory.thread: recalled_events(memory) for memory in family.memories}
-    logs = [_log_stream(path, family.home, names, seen) for path in family.paths]
+    logs = [log_stream(path, family.home, names, seen) for path in family.paths]
     return MergedStream(logs, extra, recalls=bool(family.memories))
 
 
-def _log_stream(
+def log_stream(
     path: Path,
-    home: CodexHome | None,
-    names: Sequence[ThreadNamed],
-    seen: Mapping[str, Sequence[Event]],
+    home: CodexHome | None = None,
+    names: Sequence[ThreadNamed] = (),
+    recalled: Mapping[str, Sequence[Event]] = MappingProxyType({}),
 ) -> FileStream:
+    """Return the stream of a session log, with the names of threads and what was seen of these."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     thread = log.thread
     try:
@@ -374,7 +363,7 @@ def _log_stream(
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0
-    file_seen = FileSeen(
+    seen = FileSeen(
         at=modified,
         thread=thread,
         path=clean_line(str(path)),
@@ -387,10 +376,10 @@ def _log_stream(
     return FileStream(
         path,
         log.reader(),
-        opening=(file_seen, *(named for named in names if named.thread == thread)),
+        seen,
+        named=[each for each in names if each.thread == thread],
         begun=modified if begun is None else begun,
-        thread=thread,
-        dated=seen.get(thread, ()),
+        dated=recalled.get(thread, ()),
     )
 
 

@@ -58,8 +58,6 @@ CODES: Final = {
     "agentdash doctor": {0, 1},  # as the machine is
     "agentdash wait %4 --until completed,blocked-sandbox --timeout 10m": {1},  # with a shorter timeout
     "agentdash check": {1},  # the recordings have findings
-    "agentdash check --json | jq '[.threads[].denials[]] | group_by(.target)[] |"
-    " {target: .[0].target, calls: map(.count) | add, remedy: .[0].remedy}'": {1},
     "agentdash preflight --worker claude --policy workspace-write": {1},
     "agentdash preflight -s workspace-write": {0, 1},
 }

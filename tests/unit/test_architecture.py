@@ -106,7 +106,7 @@ OPENERS = {
     "peers.py": "/proc",
     "prices.py": "data of the package",
     "procfs.py": "/proc",
-    "report/session_documents.py": "data of the package",
+    "report/exports.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
     "store/status_file.py": "its lock, beside the file",

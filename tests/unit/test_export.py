@@ -15,9 +15,8 @@ from agentdash.cli import app
 from agentdash.model.states import State
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
-from agentdash.report.exports import ExportReport, build_report
+from agentdash.report.exports import ExportReport, build_report, cell, code, markdown, page
 from agentdash.report.redact import Scrubber
-from agentdash.report.session_documents import cell, code, markdown, page
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")

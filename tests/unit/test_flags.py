@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.reader import consistent_hypotheses
@@ -230,6 +231,32 @@ def test_exit_code_counts() -> None:
 )
 def test_the_quote_is_the_line_that_shows_it(script: str, output: str, quote: str) -> None:
     assert read_flags(script, output).quote == quote
+
+
+# ---------------------------------------------------------------- the own process's status
+
+STATUS = "Name:\tcat\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "shown"),
+    [
+        ("cat /proc/self/status", STATUS, (2, True)),
+        ("ls /tmp && grep -E 'Seccomp|NoNewPrivs' /proc/self/status; sleep 1", STATUS, (2, True)),
+        ("cat /proc/self/status", "Seccomp: much\n", (None, None)),
+        ("cat /proc/self/status", STATUS + "Seccomp:\t0\n", (None, True)),
+        ("cat /proc/1/status; grep Pid /proc/self/status", STATUS, (None, None)),
+        ("echo 'cat /proc/self/status'", STATUS, (None, None)),
+        ("echo 'Seccomp: 2'; cat /proc/self/status", STATUS, (None, None)),
+        ("cat notes.txt; cat /proc/self/status >/dev/null", STATUS, (None, None)),
+        ("cat notes.txt /proc/self/status", STATUS, (None, None)),
+        ("ssh build cat /proc/self/status", STATUS, (None, None)),
+        ("git log; cat /proc/self/status", STATUS, (None, None)),
+        ("cat /proc/self/status | tail -3", STATUS, (None, None)),
+    ],
+)
+def test_own_process_status(script: str, output: str, shown: tuple[int | None, bool | None]) -> None:
+    assert restraints(script, output) == shown
 
 
 # ---------------------------------------------------------------- bounds

@@ -16,14 +16,16 @@ from msgspec.structs import replace
 from agentdash.cli import notices
 from agentdash.config import Config, NoticeSettings, Occasion, ThresholdSettings
 from agentdash.engine.hub import Hub
-from agentdash.model.events import SourceSeen
+from agentdash.engine.reduce.thread import reduce_thread
+from agentdash.model.events import SourceSeen, TokensCounted
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import Group, State
-from agentdash.model.thread import Call, Tokens
+from agentdash.model.thread import Call, Thread, Tokens
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.notices import News, NoticeBook, is_quiet, notice_report
 from agentdash.report.redact import Scrubber
-from agentdash.thresholds import failures_in_a_row
+from agentdash.thresholds import failures_in_a_row, passed
 
 ASKS = Fact(FactKind.ASK, "asks", "Shall I sell Acme?")
 WAITING, RUNNING, DONE = State.WAITING_APPROVAL, State.RUNNING, State.COMPLETED
@@ -108,6 +110,18 @@ def test_thresholds_are_told_once_each() -> None:
         ("context 86 %", "same call failed 3 times"),
         ("context 95 %", "same call failed 4 times"),
     ]
+
+
+def test_the_cost_of_a_day_begins_with_it() -> None:
+    day = 20_000
+    thread, seen = Thread("t"), []
+    for at, tokens in ((day - 1, 1_000_000), (day, 3_000_000), (day + 0.9, 9_000_000)):
+        usage = (ModelUsage("gpt-5", TokenUsage(input=tokens)),)
+        thread = reduce_thread(thread, TokensCounted(at=at * 86_400, thread="t", by_model=usage))
+        busy = worker(RUNNING, 1.0, tokens=thread.tokens)
+        seen.append([words for _, words in passed(busy, ThresholdSettings(cost_day=2), at * 86_400)])
+    assert seen == [[], ["today $2.50"], ["today $10.00"]]
+    assert not list(passed(busy, ThresholdSettings(cost_day=2), (day + 1) * 86_400))
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Worker
 from agentdash.replay.conversation import ConversationFile
-from agentdash.report.exports import ExportReport
-from agentdash.report.session_documents import markdown, page, quoted
+from agentdash.report.exports import ExportReport, markdown, page, quoted
 from tests.live.change_cases import DATA
 from tests.unit.rollout_files import RECORDINGS, VERSIONS, response
 from tests.unit.test_export import ALLOWED, HOSTILE, Page, exported, report_of, session

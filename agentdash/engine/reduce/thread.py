@@ -19,6 +19,7 @@ from agentdash.model import events as e
 from agentdash.model.policy import Policy, with_grants
 from agentdash.model.prompts import asked
 from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
+from agentdash.model.times import DAY_S
 from agentdash.model.versions import is_before
 
 _MAX_POLICY_LINES: Final = 64
@@ -29,7 +30,7 @@ _MAX_GRANTS: Final = 64
 """Kept of a thread, the newest."""
 _STATED_AT_START: Final = (
     *("agent", "cwd", "version", "originator", "source", "parent", "forked_from"),
-    *("nickname", "role", "path", "side_chat", "helper"),
+    *("nickname", "role", "side_chat", "helper"),
 )
 """Fields of a thread that its first line states."""
 _OTHER_REASONS: Final = "for other reasons"
@@ -266,6 +267,9 @@ def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
 
 
 def _merge_tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
-    """Return the newest known count of each kind."""
-    counted = {name: getattr(event, name) for name in Tokens.__struct_fields__}
+    """Return the newest known count of each kind; a new day begins with what was used before."""
+    names = Tokens.__struct_fields__
+    counted = {name: getattr(event, name) for name in names if hasattr(event, name)}
+    if (day := int(event.at // DAY_S)) != old.day and event.by_model:
+        old = replace(old, day=day, before_day=old.by_model)
     return replace(old, **{name: value for name, value in counted.items() if value not in (None, ())})
