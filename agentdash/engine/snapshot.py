@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.edits import WITHIN_S, same_files
+from agentdash.engine.edits import same_files
 from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
@@ -230,9 +230,15 @@ class _SnapshotBuilder:
 
     def _find_same_files(self) -> None:
         """Mark the workers that have edited a file which another one has edited too."""
-        for ident, files in same_files(self._workers, self._now).items():
-            self._dues += (each.edit.at + WITHIN_S for each in files)
-            self._workers[ident] = replace(self._workers[ident], same_files=files)
+        editors = [each for each in self._workers.values() if each.edits and each.git is not None]
+        minute = self._now // 60  # what is half an hour old may go a minute late
+        basis = minute, [(each.id, each.name, each.edits, each.git) for each in editors]
+        make = partial(same_files, editors, self._workers, self._now)
+        for ident, files in self._cache.value("same files", "", basis, make).items():
+            worker = self._workers[ident]
+            marked = partial(replace, worker, same_files=files)
+            self._workers[ident] = self._cache.value("marked", ident, (worker, files), marked)
+            self._dues.append(60 * (minute + 1))
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.log_texts import line_texts
+from agentdash.agents.session_logs import line_texts
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.entry import Entry, group_families

@@ -13,8 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.lineage import line_time
-from agentdash.agents.log_texts import line_texts
-from agentdash.agents.session_logs import LogReader, SessionLog, log_of
+from agentdash.agents.session_logs import LogReader, SessionLog, line_texts, log_of
 from agentdash.model.events import MessageLogged, TurnEnded
 from agentdash.model.sanitize import clean_line
 

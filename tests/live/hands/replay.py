@@ -79,7 +79,7 @@ def row(number: int) -> Seen:
 
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
-LIST = shows("LIBRARY", "kanban.db")
+LIST = shows("LIBRARY", "may not write")
 LIBRARY_HELP = shows("Filter: every term has to match")
 LIBRARY: Walk = (
     (lambda hands: None, LIST),
