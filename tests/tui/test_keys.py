@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import Group
 from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.fleet.groups import HEADS
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
 from agentdash.tui.help import HelpScreen, dashboard_help, signs
 from agentdash.tui.keys import BY_ID, KEYS
@@ -64,7 +65,7 @@ def test_keys_and_ids_are_unique():
         assert [key for key, n in counted.items() if n > 1] == []
     assert len(BY_ID) == len(KEYS)
     assert {*HINTS, *PANEL_HINTS} <= set(BY_ID)
-    assert len(KEYS) <= 40
+    assert len(KEYS) <= 43
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -110,7 +111,7 @@ async def test_jump(stage):
 
     await stage.press("j", "o")
     assert "No tmux pane is linked to Lagrange" in stage.message
-    await stage.press("g", "o")
+    await stage.press("home", "o")
     assert "this is its screen" in stage.message
     assert stage.app.root.panel.open_tab == "Screen"
     await stage.press("escape")
@@ -171,11 +172,11 @@ async def test_what_is_dismissed_leaves_its_group_at_once(stage):
     assert "main does not need you" in stage.message
     await stage.press("a", "a", "d")
     row = next(row for row in stage.app.root.rows if row.id == stage.app.selected_id)
-    assert (stage.name, row.group) == ("api-worker", Group.DONE)
+    assert (stage.name, row.head) == ("api-worker", HEADS[Group.DONE])
     assert "Dismissed api-worker until it changes" in stage.message
     await stage.press("d")
     row = next(row for row in stage.app.root.rows if row.id == stage.app.selected_id)
-    assert row.group is Group.NEEDS_YOU
+    assert row.head == HEADS[Group.NEEDS_YOU]
 
 
 async def test_without_workers_keys_of_one_say_that_none_is_selected():
