@@ -6,7 +6,7 @@ import posixpath
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -71,35 +71,37 @@ def _edited_by_sed(script: str) -> Iterator[str]:
 # Files of one repository that two live workers have edited within half an hour: information, no alarm
 
 
-WITHIN_S: Final = 1_800.0
+_WITHIN_S: Final = 1_800.0
 """Between two edits, and from each to now."""
 _MAX_FILES: Final = 10
 """Of one worker, those edited last."""
 
 
-def same_files(workers: Mapping[str, Worker], now: float) -> dict[str, tuple[SameFile, ...]]:
+def same_files(
+    editors: Sequence[Worker], workers: Mapping[str, Worker], now: float
+) -> dict[str, tuple[SameFile, ...]]:
     """Return the files that workers share with others, by the id of the worker.
 
-    A worker is live while it is held, and so has a repository. What its own children edit is no news to it.
+    What the children of a worker edit is no news to it.
 
     Args:
-        workers: by their ids.
+        editors: the workers that have edits and a repository; only those that are held have one.
+        workers: all of them by their ids.
         now: unix seconds.
     """
-    live = [worker for worker in workers.values() if worker.edits and worker.git is not None]
-    if len(live) < 2:
+    if len(editors) < 2:
         return {}
-    roots = {worker.git.root: worker.git.common for worker in workers.values() if worker.git is not None}
+    roots = {worker.git.root: worker.git.common for worker in editors if worker.git is not None}
     edited: defaultdict[tuple[str, str], list[tuple[Worker, Edit]]] = defaultdict(list)
-    for worker in live:
+    for worker in editors:
         for edit in worker.edits:
-            place = _place(edit.path, roots) if now - edit.at < WITHIN_S else None
+            place = _place(edit.path, roots) if now - edit.at < _WITHIN_S else None
             if place is not None:
                 edited[place].append((worker, edit))
     found: defaultdict[str, list[SameFile]] = defaultdict(list)
-    for (_, path), editors in edited.items():
-        for worker, edit in editors:
-            for other, its in editors:
+    for (_, path), edits in edited.items():
+        for worker, edit in edits:
+            for other, its in edits:
                 if other is not worker and not _is_family(worker, other, workers):
                     found[worker.id].append(SameFile(path, edit, other.id, other.name, its))
     return {worker: tuple(_newest_first(files)[:_MAX_FILES]) for worker, files in found.items()}

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.edits import WITHIN_S, same_files
+from agentdash.engine.edits import same_files
 from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
@@ -231,9 +231,15 @@ class _SnapshotBuilder:
 
     def _find_same_files(self) -> None:
         """Mark the workers that have edited a file which another one has edited too."""
-        for ident, files in same_files(self._workers, self._now).items():
-            self._dues += (each.edit.at + WITHIN_S for each in files)
-            self._workers[ident] = replace(self._workers[ident], same_files=files)
+        editors = [each for each in self._workers.values() if each.edits and each.git is not None]
+        minute = self._now // 60  # what is half an hour old may go a minute late
+        basis = minute, [(each.id, each.name, each.edits, each.git) for each in editors]
+        make = partial(same_files, editors, self._workers, self._now)
+        for ident, files in self._cache.value("same files", "", basis, make).items():
+            worker = self._workers[ident]
+            marked = partial(replace, worker, same_files=files)
+            self._workers[ident] = self._cache.value("marked", ident, (worker, files), marked)
+            self._dues.append(60 * (minute + 1))
 
     def _add_bookmarks(self) -> None:
         """Add the labels and pins of the user; a label that another host's user has given stays below it."""
@@ -241,7 +247,7 @@ class _SnapshotBuilder:
             worker = self._workers.get(mark.worker)
             if worker is not None and is_of(mark, worker):
                 make = partial(replace, worker, label=mark.label or worker.label, pinned=mark.pinned)
-                self._workers[worker.id] = self._cache.value("marked", worker.id, (worker, mark), make)
+                self._workers[worker.id] = self._cache.value("bookmarked", worker.id, (worker, mark), make)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)

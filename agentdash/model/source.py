@@ -10,6 +10,8 @@ from agentdash.model.fleet import Fleet
 
 NOT_READ: Final = "not read: --all reads them"
 """In the detail of a source that has left out sessions at the start: tables show such a detail."""
+NO_CODEX_HOME: Final = "does not exist: start Codex once, or set CODEX_HOME"
+"""Ends the detail of the source of Codex's sessions where Codex was never started."""
 NO_APP_SERVER: Final = "no app-server is running"
 """Detail of Codex's feed without an app-server, which is not a failure."""
 Emit = Callable[[Sequence[Event]], None]

@@ -31,6 +31,7 @@ from agentdash.model.pane import NO_SERVER, Pane, PaneKey, ScreenUsage, tmux_sou
 from agentdash.model.policy import Policy
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
+from agentdash.model.source import NO_CODEX_HOME
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens
 
@@ -280,13 +281,16 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def failing_sources(self) -> tuple[SourceSeen, ...]:
-        """Return the sources that cannot be read: also the default tmux server, unless another one runs."""
+        """Return the sources that cannot be read: also the default tmux server, unless another one runs, and
+        Codex's home, unless there are workers of other CLIs."""
         default = tmux_source("default")
         another = any(s.ok and s.name != default and s.name.startswith(default) for s in self.sources)
         return tuple(
             s
             for s in self.sources
-            if not s.ok and not (another and s.name == default and s.detail == NO_SERVER)
+            if not s.ok
+            and not (another and s.name == default and s.detail == NO_SERVER)
+            and not (self.workers and s.detail.endswith(NO_CODEX_HOME))
         )
 
     def counts(self) -> dict[str, int]:

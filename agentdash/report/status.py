@@ -1,4 +1,4 @@
-"""The fleet in words and documents: `agentdash status`, `status --watch` and `wait`."""
+"""The fleet in words and documents: `agentdash status`, `status --watch`, `status --follow` and `wait`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.states import Group, State
 from agentdash.model.suggestions import suggest
-from agentdash.model.times import ago, iso
+from agentdash.model.times import ago, iso, time_of_day
 from agentdash.model.usage_limits import UsageLimit, usage_limits
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import HostReport, ViaReport, host_report
@@ -389,3 +389,73 @@ def _essential_fact(fact: FactReport) -> tuple[str, ...]:
 
 def _without_ticking(text: str) -> str:
     return _TICKING.sub("", text)
+
+
+# ------------------------------------------------------------
+# `agentdash status --follow`: what changes in the fleet as plain sentences, for screen readers and logs
+
+
+_VERBS: Final = {
+    State.RUNNING: "is running",
+    State.WAITING_INPUT: "waits for input",
+    State.WAITING_APPROVAL: "waits for approval",
+    State.BLOCKED_SANDBOX: "is blocked by a sandbox",
+    State.FAILED_PERMISSION: "was refused a permission",
+    State.FAILED_PROVIDER: "failed at the provider",
+    State.COMPLETED: "has completed",
+    State.INTERRUPTED: "was interrupted",
+    State.EXITED: "has exited",
+    State.UNREACHABLE: "is unreachable",
+    State.UNKNOWN: "is in an unknown state",
+}
+
+
+def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
+    """Yield one line for each change that matters to a person; with None as the old snapshot, a summary.
+
+    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are its
+    newest finding and sources that fail or recover.
+    """
+    at = time_of_day(new.at)
+    if old is None:
+        yield f"{at}  {_summary(new)}"
+        asking = (worker_report(worker) for worker in new.workers if worker.needs_you)
+        yield from (f"{at}  {_state(worker)}" for worker in asking)
+        return
+    for change in changes(old, new):
+        yield from (f"{at}  {line}" for line in _sentences(change))
+
+
+def _sentences(change: ChangeReport) -> Iterator[str]:
+    worker, changed = change.worker, change.changed
+    if (source := change.source) is not None:
+        yield f"source {source.name} {'works' if source.ok else 'fails'}: {source.detail}"
+    if worker is None:
+        return
+    if change.change == "removed":
+        yield f"{_name(worker)} has gone"
+    elif change.change == "added":
+        yield f"new: {_state(worker)}"
+    elif "state" in changed or (worker.needs_you and "fact" in changed):
+        yield _state(worker)
+    if change.change == "added" or "sandbox.findings" in changed:
+        found = [finding for finding in worker.sandbox.findings if finding.severity != "info"]
+        for finding in sorted(found, key=lambda finding: finding.since or "")[-1:]:
+            yield f"{_name(worker)}, sandbox: {finding.kind}: {finding.message}"
+
+
+def _state(worker: WorkerReport) -> str:
+    why = f": {worker.fact.text}" if worker.fact.text else ""
+    stalled = ", stalled" if worker.stalled_since is not None else ""
+    return f"{_name(worker)} {_VERBS[State(worker.state)]}{stalled}{why}"
+
+
+def _name(worker: WorkerReport) -> str:
+    host = f" on {worker.host}" if worker.host else ""
+    return f"{worker.name} ({worker.agent.name}{host})"
+
+
+def _summary(snapshot: Snapshot) -> str:
+    counts, total = snapshot.counts(), len(snapshot.workers)
+    parts = [f"{counts[group]} {group.replace('-', ' ')}" for group in Group if counts[group]]
+    return f"{total} worker{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"

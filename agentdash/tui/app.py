@@ -379,7 +379,7 @@ class AgentDash(BaseApp[None]):
         else:
             problem = self.attention.know(worker, left[0].kinds)
             known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
-            self.show_message(problem or f"Known: {known}. K again undoes it.")
+            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
 
     # ---------------------------------------------------------------- label, pin
 
@@ -543,11 +543,11 @@ class AgentDash(BaseApp[None]):
 
 
 class DemoApp(AgentDash):
-    """The dashboard over a scripted day, with captions; it can be paused, and played again.
+    """The dashboard over a scripted day, with captions; it can be paused.
 
     Args:
         clock: that of the day.
-        scenes: what to look at, each from when on (unix seconds); the last one is the end.
+        scenes: what to look at, each from when on (unix seconds).
         attention: keeps acknowledgements while it runs.
     """
 
@@ -566,8 +566,6 @@ class DemoApp(AgentDash):
         self.root = FleetScreen(self.glyphs, options.filters, ("pause", *HINTS))
         self._day = clock
         self._scenes = scenes
-        self.is_again = False
-        """Whether it was closed to be played again."""
 
     def caption(self) -> str:
         """Return what to look at now."""
@@ -575,10 +573,6 @@ class DemoApp(AgentDash):
         return begun[-1] if begun else ""
 
     def action_pause(self) -> None:
-        """Pause or play; at the end, play from the beginning."""
-        if self._day.now() >= self._scenes[-1][0]:
-            self.is_again = True
-            self.exit()
-        else:
-            self._day.set(paused=not self._day.paused)
-            self.show_message("Paused; space plays on." if self._day.paused else "Playing.")
+        """Pause or play."""
+        self._day.set(paused=not self._day.paused)
+        self.show_message("Paused; space plays on." if self._day.paused else "Playing.")

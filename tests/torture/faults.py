@@ -326,10 +326,10 @@ UNREAD: Final = {"check": (2,), "sessions": (2,), "status": (0,), "replay": (2,)
 CLEAN: Final = {"check": (0, 1), "sessions": (0,), "status": (0,), "replay": (0,)}
 NAMELESS: Final = {"check": (0, 1), "sessions": (0,), "status": (0,), "replay": (2,)}
 """The names of threads were not read, and what shows names states it."""
-REFUSED: Final = {"check": (2,), "sessions": (0, 2), "status": (0, 2), "replay": (2,)}
+REFUSED: Final = {"check": (2,), "sessions": (0, 2), "status": (0, 2), "replay": (2,), "config": (2,)}
 _NO_FILE: Final = "not a regular file"
 _DENIED: Final = "Permission denied"
-_CONFIG_COMMANDS: Final = ("status --json --no-tmux",)
+_CONFIG_COMMANDS: Final = ("status --json --no-tmux", "config check")
 _DEEP: Final = b"[" * 100_000
 _OTHER_TABLES: Final = """
 CREATE TABLE pane (fact); INSERT INTO pane VALUES (7);
@@ -585,8 +585,8 @@ FAULTS: Final = (
     Fault(
         "FIFO as an argument",
         lambda p: _fifo(p.root / "f"),
-        commands=("check {root}/f", "replay {root}/f --export {root}/o.md"),
-        codes={"check": (2,), "replay": (2,)},
+        commands=("check {root}/f", "replay {root}/f --export {root}/o.md", "config check {root}/f"),
+        codes={"check": (2,), "replay": (2,), "config": (2,)},
     ),
     # databases of Codex
     *(

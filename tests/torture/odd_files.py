@@ -161,8 +161,9 @@ ODD_FILES: Final = (
         commands=(
             *(f"check {file}" for file in _KERNEL_FILES),
             "replay /proc/kmsg --export {root}/out.md",
+            "config check /proc/kmsg",
         ),
-        codes=dict.fromkeys(("check", "replay"), (2,)),
+        codes=dict.fromkeys(("check", "replay", "config"), (2,)),
         goes_on=False,
     ),
     *(

@@ -21,6 +21,7 @@ from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
 from agentdash.version import described_version
+from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -159,6 +160,7 @@ def test_status_document(home: Path) -> None:
         "cwd": "/home/dev/project",
         "tokens": 4623,
         "git": None,
+        "same_files": [],
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "limited_until": None,
@@ -249,6 +251,11 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
+        (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
+        (
+            ["explain", "--screen", "/dev/null", "--agent", "nobody"],
+            "invalid worker CLI 'nobody': choose from aider, amp",
+        ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
         (["split"], "not inside tmux"),
@@ -294,6 +301,21 @@ def test_check(home: Path) -> None:
             "reviewer": "user",
         }
     ]
+
+
+def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
+    capture = captures("opencode-1.18.33")["approve-command"]
+    (tmp_path / "screen.txt").write_text(capture.text)
+    plain = agentdash("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "opencode")
+    assert "waiting-approval" in plain.stdout
+    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines, "width": 100, "height": 30}
+    for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
+        document = {"workers": [{"pane": {**pane, "cursor": cursor}}]}
+        (tmp_path / "pane.json").write_text(json.dumps(document))
+        assert rule in agentdash("explain", "--screen", str(tmp_path / "pane.json")).stdout
+    (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
+    wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
+    assert (wrong.returncode, wrong.stderr.count("\n"), "it has no pane" in wrong.stderr) == (2, 1, True)
 
 
 def test_sessions(home: Path) -> None:

@@ -45,7 +45,8 @@ def worker(name: str, git: Repository | None, *paths: str, at: float = NOW - 60,
     ],
 )
 def test_whose_files_are_the_same(workers: list[Worker], expected: dict[str, str]) -> None:
-    found = same_files({each.id: each for each in workers}, NOW)
+    editors = [each for each in workers if each.edits and each.git]
+    found = same_files(editors, {each.id: each for each in workers}, NOW)
     assert {ident: " ".join((file.path, file.name)) for ident, (file,) in found.items()} == expected
 
 

@@ -27,6 +27,7 @@ from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import NO_CODEX_HOME
 from agentdash.model.times import parse_iso, possible_time
 
 _ROLLOUT_NAME: Final = re.compile(
@@ -169,7 +170,7 @@ def problem(home: CodexHome) -> str | None:
     """Return why a home has no readable sessions, in one line, or None if it has some."""
     where = clean_line(str(home.root))
     if not home.root.exists():
-        return f"{where} does not exist: start Codex once, or set CODEX_HOME"
+        return f"{where} {NO_CODEX_HOME}"
     if not home.root.is_dir():
         return f"{where} is not a directory: set CODEX_HOME to one"
     if not os.access(home.root, os.R_OK | os.X_OK):

@@ -36,13 +36,7 @@ _ROUNDING: Final = 1e-9
 """29 of 100 is 28.999… % in binary."""
 _LOW_BELOW_LINES: Final = 16
 _ASKING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
-_LABELS: Final = {
-    "prompt": "you",
-    "message": "agent",
-    "turn": "turn",
-    "policy": "policy",
-    "trouble": "trouble",
-}
+_LABELS: Final = {"prompt": "you", "message": "agent"}
 _TONES: Final[dict[str, Tone]] = {
     "prompt": "strong",
     "turn": "muted",
@@ -226,7 +220,7 @@ def _moment(moment: Moment, call: Call | None, cells: int, look: Look, column: i
         ran = record(call) if call else None
         words = call_words(ran) if ran else (Span("$ ", "muted"), Span(moment.text))
         return justify((at, *words), (outcome(ran, look.now),) if ran else (), cells, look.glyphs.ellipsis)
-    label = Span(f"{_LABELS[moment.kind]}: ", "muted")
+    label = Span(f"{_LABELS.get(moment.kind, moment.kind)}: ", "muted")
     text = Span(clean_line(moment.text), _TONES.get(moment.kind, ""))
     return justify((at, label, text), (), cells, look.glyphs.ellipsis)
 

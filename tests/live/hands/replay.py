@@ -79,7 +79,7 @@ def row(number: int) -> Seen:
 
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
-LIST = shows("LIBRARY", "kanban.db")
+LIST = shows("LIBRARY", "may not write")
 LIBRARY_HELP = shows("Filter: every term has to match")
 LIBRARY: Walk = (
     (lambda hands: None, LIST),
@@ -98,7 +98,7 @@ LIBRARY: Walk = (
     ("S", shows("words that were said")),
     ('"kanban"', None),
     ("enter", shows('"kanban"  2 hits', "esc back")),
-    ("escape", LIST),
+    ("escape", lacks("esc back")),
     ("?", LIBRARY_HELP),
     ("escape", UNCOVERED),
     ("click ? help", LIBRARY_HELP),
