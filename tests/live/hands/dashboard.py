@@ -164,8 +164,8 @@ MOVES: Walk = (
     ("enter", lambda hands: hands.selected.startswith("payments")),
     ("P", shows("PINNED", "Pinned payments")),
     ("P", lacks("PINNED")),
-    ("L", shows("what you call it")),
-    ("ctrl+u", None),
+    ("L", shows("L payments")),
+    ("ctrl+u", shows("what you call it")),
     ("enter", lambda hands: in_list(hands) and hands.selected.startswith("[[parent]]")),
     ("home", at(0)),
 )
