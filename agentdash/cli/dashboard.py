@@ -9,6 +9,7 @@ import asyncio
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from agentdash import __version__
 from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
-from agentdash.config import Config
+from agentdash.config import Config, state_folder
 
 if TYPE_CHECKING:
     from agentdash.engine.hub import Hub, Service
@@ -122,13 +123,16 @@ def _show(
 ) -> None:
     """Open the screen over a hub and run both, with the services, until the screen is closed."""
     from agentdash.cli.attention import UserAttention
+    from agentdash.collect.diff import read_diff
     from agentdash.tui.app import AgentDash
 
     user = UserAttention(hub, clock, attention)
+    attach_command = _attach_commands(config) if config.hosts else None
+    shown = partial(read_diff, state_folder())
     app = AgentDash(
         hub,
         clock,
-        options=screen_options(config, attach_command=_attach_commands(config) if config.hosts else None),
+        options=screen_options(config, attach_command=attach_command, read_diff=shown),
         go_to_pane=_go_to_pane,
         attention=user,
     )

@@ -34,7 +34,7 @@ _MAX_FILE_BYTES: Final = 1 << 20
 _MAX_PACKED_REFS_BYTES: Final = 16 << 20
 _GIT_TIMEOUT_S: Final = 2.0
 _ID: Final = re.compile(r"[0-9a-f]{40}")
-_ENVIRONMENT: Final = {
+SAFE_ENVIRONMENT: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",  # no fetch of missing objects by a program of the configuration
@@ -74,21 +74,18 @@ def find_repository(directory: Path) -> Place | None:
         if dot.is_dir():
             return Place(root, dot, dot) if (dot / "HEAD").exists() else None
         if dot.is_file():
-            text = _text(dot)
+            text = read_text(dot)
             if text is None or not text.startswith("gitdir:"):
                 return None
             git = (root / text.removeprefix("gitdir:").strip()).resolve()
-            common = _text(git / "commondir")
+            common = read_text(git / "commondir")
             return Place(root, git, (git / common.strip()).resolve() if common else git)
     return None
 
 
 def read_repository(place: Place) -> Repository:
     """Return the state of a repository; never raises."""
-    head = (_text(place.git / "HEAD") or "").strip()
-    reference = head.removeprefix("ref:").strip() if head.startswith("ref:") else None
-    commit = _resolve(place, reference) if reference else head
-    commit = commit if commit and _ID.fullmatch(commit) else None
+    reference, commit = read_head(place)
     branch = reference.removeprefix("refs/heads/") if reference else None
     return Repository(
         root=clean_line(str(place.root)),
@@ -98,6 +95,15 @@ def read_repository(place: Place) -> Repository:
         worktree=clean_line(place.git.name) if place.git != place.common else None,
         dirty=_is_dirty(place, commit),
     )
+
+
+def read_head(place: Place) -> tuple[str | None, str | None]:
+    """Return the ref that is checked out, None where HEAD is detached, and the commit, None if not known."""
+    head = (read_text(place.git / "HEAD") or "").strip()
+    if head.startswith("ref:"):
+        reference = head.removeprefix("ref:").strip()
+        return reference, resolve(place, reference)
+    return None, head if _ID.fullmatch(head) else None
 
 
 def _is_dirty(place: Place, commit: str | None) -> bool | None:
@@ -115,23 +121,25 @@ def _is_dirty(place: Place, commit: str | None) -> bool | None:
 # ---------------------------------------------------------------- refs
 
 
-def _resolve(place: Place, reference: str) -> str | None:
+def resolve(place: Place, reference: str) -> str | None:
     """Return the commit of a ref (`refs/heads/main`), or None."""
     if not reference.startswith("refs/") or ".." in reference.split("/"):
         return None
     for folder in (place.git, place.common):
-        if (text := _text(folder / reference)) is not None:
-            return text.strip()
-    return _packed_refs(place.common).get(reference)
+        if (text := read_text(folder / reference)) is not None:
+            return text.strip() if _ID.fullmatch(text.strip()) else None
+    commit = _packed_refs(place.common).get(reference)
+    return commit if commit and _ID.fullmatch(commit) else None
 
 
 def _packed_refs(common: Path) -> dict[str, str]:
-    text = _text(common / "packed-refs", _MAX_PACKED_REFS_BYTES) or ""
+    text = read_text(common / "packed-refs", _MAX_PACKED_REFS_BYTES) or ""
     pairs = (line.split(" ", 1) for line in text.splitlines() if line[:1] not in ("#", "^"))
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
 
-def _text(path: Path, limit: int = _MAX_FILE_BYTES) -> str | None:
+def read_text(path: Path, limit: int = _MAX_FILE_BYTES) -> str | None:
+    """Return the text of a file of git's own, or None if it cannot be read."""
     try:
         return read_bytes(path, limit).decode("utf-8", "replace")
     except OSError:
@@ -149,7 +157,7 @@ def _is_staged(git: Path, commit: str, version: int) -> bool | None:
     try:
         done = subprocess.run(
             [find_program("git"), *_QUIETLY, f"--git-dir={git}", *options, *_DIFFERS, commit],
-            env={**environment("git"), **_ENVIRONMENT},
+            env={**environment("git"), **SAFE_ENVIRONMENT},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

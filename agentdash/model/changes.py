@@ -32,6 +32,18 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a part of the diff was left out."""
 
 
+class DirectoryDiff(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a working tree differs from a commit."""
+
+    base: str = ""
+    """The commit, as it is shown: `main (1a2b3c4d5e)`, where the branch has left it."""
+    text: str = ""
+    """As git prints it; empty: it does not differ."""
+    is_cut: bool = False
+    problem: str = ""
+    """Why it is not known; empty if it is."""
+
+
 class Edit(msgspec.Struct, frozen=True):
     """The newest change of one file by a worker, as its record states it."""
 

@@ -36,7 +36,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
 from agentdash.tui.view import View, WorkerPointed
-from agentdash.tui.worker.file_reading import FileReading
+from agentdash.tui.worker.file_reading import DiffReading, FileReading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
 
@@ -123,6 +123,7 @@ class AgentDash(BaseApp[None]):
         self._moved_at = 0.0
         """When the cursor was moved last (monotonic)."""
         self._conversation = FileReading(options.open_conversation)
+        self._diff = DiffReading(options.read_diff)
         self._go_to_pane = go_to_pane
         self._labelled = ""
         """Id of the worker whose label is edited."""
@@ -191,6 +192,7 @@ class AgentDash(BaseApp[None]):
             caption=self.caption(),
             feed_error=self._problem(),
             conversation=self._conversation.found(self.worker),
+            diff=self._diff.found(self.worker),
         )
         if self.root.is_mounted:
             self.root.draw(view)
@@ -212,6 +214,8 @@ class AgentDash(BaseApp[None]):
             return
         if job := self._conversation.job(self.worker, self.read_until()):
             self.run_worker(partial(self._run, job), thread=True, name="session", exit_on_error=False)
+        if panel.open_tab == "Changes" and (job := self._diff.job(self.worker)):
+            self.run_worker(partial(self._run, job), thread=True, name="diff", exit_on_error=False)
 
     def _run(self, job: Callable[[], None]) -> None:
         """Read a session. Runs in a thread."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agentdash.config import NO_THRESHOLDS, ThresholdSettings
+from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import Conversation
 from agentdash.model.pane import PaneKey
 from agentdash.model.worker import Snapshot, Worker
@@ -18,6 +19,8 @@ GoToPane = Callable[[PaneKey], Awaitable[str]]
 
 OpenConversation = Callable[[Path], Callable[[float], Conversation]]
 """Returns a function that reads the conversation of a session file up to a time (unix seconds)."""
+ReadDiff = Callable[[str], DirectoryDiff | None]
+"""Returns how the working tree of a directory differs from the main branch; None: it is no repository."""
 CopyToTmux = Callable[[str], Awaitable[str | None]]
 """Copies inside tmux; returns what has happened, in words, or None outside tmux."""
 
@@ -74,6 +77,8 @@ class Options:
     """None: texts are copied by the terminal alone (OSC 52)."""
     attach_command: Callable[[Worker], str] | None = None
     """Returns the shell command that shows a worker of another host; None: there are no other hosts."""
+    read_diff: ReadDiff | None = None
+    """None: working trees are not read, as in a replay."""
     open_conversation: OpenConversation | None = None
     """None: conversations are read from the session files."""
     debug_log_hint: str = "--debug-log FILE writes the traceback"

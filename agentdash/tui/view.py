@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from textual.message import Message
 
+from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.primitives.spans import Line, Span
@@ -29,6 +30,8 @@ class View:
     """Why the snapshot may be out of date."""
     conversation: Conversation | None = None
     """Of the selected worker, once it has been read."""
+    diff: DirectoryDiff | None = None
+    """Of its working tree, likewise."""
 
     @property
     def flag(self) -> Line:

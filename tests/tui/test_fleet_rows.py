@@ -1,11 +1,13 @@
 """The order of the fleet list: groups, families, folds, and places that are kept."""
 
+import pytest
 from msgspec.structs import replace
 
+from agentdash.model.git import Repository
 from agentdash.model.states import Group, State
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
-from agentdash.tui.fleet.groups import HEADS
+from agentdash.tui.fleet.groups import GROUPINGS, HEADS, PINNED
 from agentdash.tui.fleet.rows import SORTS, Order, arrange, keep_places, tell_apart
 
 from .sample_fleet import BY_NAME, SNAPSHOT
@@ -89,3 +91,59 @@ def test_equal_names_are_told_apart():
     assert tell_apart((one, two, BY_NAME["spike"])) == {one.id: "shop", "x-two222": "docs"}
     same = replace(two, cwd=one.cwd)
     assert tell_apart((one, same)) == {one.id: one.id[-6:], "x-two222": "two222"}
+
+
+def placed(workers, order):
+    """Return the rows by their heads, each once."""
+    by_id = {worker.id: worker for worker in workers}
+    found: dict[str, list[str]] = {}
+    for row in tree(workers, order):
+        found.setdefault(" ".join((row.head.name, row.head.detail)).strip(), []).append(by_id[row.id].name)
+    return found
+
+
+def worker_at(name, cwd, **more):
+    return replace(BY_NAME["docs"], id=name, name=name, parent=None, children=(), cwd=cwd, **more)
+
+
+def test_by_project_worktrees_follow_their_repository_and_families_are_folded():
+    shop, fix = Repository("/r/shop", "/r/shop/.git"), Repository("/w/fix", "/r/shop/.git", worktree="fix")
+    workers = (
+        worker_at("unplaced", None),
+        worker_at("in fix", "/w/fix/src", git=fix),
+        replace(worker_at("parent", "/r/shop", git=shop), children=("child",)),
+        replace(worker_at("child", "/w/fix", git=fix), parent="parent"),
+        worker_at("past", "/r/shop/src", standing=Group.PAST),
+        worker_at("bare", "/w/bare", git=Repository("/w/bare", "/r/api.git", worktree="bare")),
+        worker_at("no repository", "/r/notes/"),
+        worker_at("there", "/r/shop", host="build", git=Repository("/r/shop")),
+    )
+    order = Order(groups="project", shows_past=True, sort="name")
+    assert list(placed(workers, order).items()) == [
+        ("api.git worktree bare", ["bare"]),
+        ("notes /r/notes/", ["no repository"]),
+        ("shop /r/shop", ["parent", "past"]),
+        ("shop worktree fix", ["in fix"]),
+        ("shop build:/r/shop", ["there"]),
+        ("no directory", ["unplaced"]),
+    ]
+    unfolded = placed(workers, order._replace(unfolded=frozenset(("parent",))))
+    assert unfolded["shop /r/shop"] == ["parent", "child", "past"]
+    assert placed(workers, order._replace(shows_past=False))["shop /r/shop"] == ["parent"]
+
+
+def test_by_host_this_machine_comes_first():
+    workers = (worker_at("a", "/", host="zeta"), worker_at("b", "/", host="beta"), worker_at("c", "/"))
+    assert [*placed(workers, Order(groups="host"))] == ["this machine", "beta", "zeta"]
+
+
+@pytest.mark.parametrize("groups", GROUPINGS)
+def test_pinned_families_keep_their_place_above_all_groups(groups):
+    pinned = [worker_at(name, "/r", pinned=True) for name in ("b", "a")]
+    others = [worker_at("c", "/r"), worker_at("d", "/q")]
+    for state in (State.RUNNING, State.WAITING_APPROVAL, State.EXITED):
+        changed = replace(pinned[0], assessment=replace(pinned[0].assessment, state=state))
+        for standing in (None, Group.PAST):
+            rows = tree((*others, replace(changed, standing=standing), pinned[1]), Order(groups=groups))
+            assert [row.id for row in rows[:2]] == ["a", "b"]
+            assert [row.head == PINNED for row in rows] == [True, True, False, False]

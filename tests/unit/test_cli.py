@@ -56,6 +56,25 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+def test_labels_end_with_an_empty_text(home: Path, tmp_path: Path) -> None:
+    given = ("--no-tmux", "--codex-home", str(home))
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    thread = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+    for target, text, said in (
+        (thread, "cards", ": cards"),
+        ("cards", "cards 2", ": cards 2"),
+        (thread, "", ": no label"),
+    ):
+        done = agentdash("label", target, text, *given, **env)
+        assert (done.returncode, done.stdout.rstrip().endswith(said)) == (0, True), done
+        shown = json.loads(agentdash("status", "--json=label", *given, **env).stdout)["workers"]
+        assert {each["id"]: each["label"] for each in shown}[thread] == text
+    several = agentdash("label", "child", "x", *given, **env)
+    assert several.returncode == 2
+    kept = agentdash("label", thread, "x", *given)
+    assert (kept.returncode, kept.stderr.count("\n"), "/proc/nonexistent" in kept.stderr) == (2, 1, True)
+
+
 def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
     done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), *args)
     assert (done.returncode, done.stderr) == (0, "")
@@ -92,6 +111,8 @@ def test_status_document(home: Path) -> None:
         "kind": "codex-thread",
         "name": "[[board]] run the recorded scenario",
         "known": [],
+        "label": "",
+        "pinned": False,
         "agent": {"name": "codex", "version": "0.169.0"},
         "parent": None,
         "children": [],
@@ -161,8 +182,6 @@ def test_status_document(home: Path) -> None:
         "tokens": 4623,
         "git": None,
         "same_files": [],
-        "label": "",
-        "pinned": False,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "limited_until": None,

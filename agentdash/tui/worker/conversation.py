@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import (
     CallRecord,
     Conversation,
@@ -180,13 +181,28 @@ def _changed_files(call: CallRecord, cells: int, look: Look) -> Iterator[Line]:
     for change in call.changes:
         right = (Span(f"{change_words(call, change)} {line_counts(change)}".rstrip(), tone),)
         yield justify((Span(shown_paths(change, call.cwd), "strong"),), right, cells, look.glyphs.ellipsis)
-        diff = change.diff.split("\n") if change.diff else []
-        for line in diff[:_MAX_DIFF_LINES]:
-            tone = _DIFF_TONES.get(line[:1], "")
-            yield from paragraph(line, cells, tone, indent=2, cap=_MAX_LINES_OF_DIFF_LINE)
-        if len(diff) > _MAX_DIFF_LINES or (change.is_cut and not diff):
-            yield (Span("  more is left out here", "muted"),)
+        yield from _diff_lines(change.diff, cells, is_cut=change.is_cut and not change.diff)
         yield BLANK
+
+
+def _diff_lines(text: str, cells: int, *, is_cut: bool) -> Iterator[Line]:
+    diff = text.split("\n") if text else []
+    for line in diff[:_MAX_DIFF_LINES]:
+        tone = _DIFF_TONES.get(line[:1], "")
+        yield from paragraph(line, cells, tone, indent=2, cap=_MAX_LINES_OF_DIFF_LINE)
+    if len(diff) > _MAX_DIFF_LINES or is_cut:
+        yield (Span("  more is left out here", "muted"),)
+
+
+def directory_lines(diff: DirectoryDiff, cells: int) -> list[Line]:
+    """Return how the working tree differs now, whoever has changed it; untracked files are not compared."""
+    if diff.problem:
+        return [BLANK, *paragraph(f"Its directory is not compared: {diff.problem}.", cells, "muted")]
+    head = f"Its directory now, against {diff.base}, whoever has changed it; without untracked files"
+    lines = [BLANK, *paragraph(head, cells, "title")]
+    if not diff.text:
+        return [*lines, (Span("  no difference", "muted"),)]
+    return [*lines, *_diff_lines(diff.text, cells, is_cut=diff.is_cut)]
 
 
 # ---------------------------------------------------------------- commands

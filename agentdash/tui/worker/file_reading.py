@@ -1,4 +1,4 @@
-"""Reads the conversation of the selected worker from its session file, in a thread, while it is shown."""
+"""Reads the conversation of the selected worker, and the diff of its directory, in threads, while shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Worker
 
@@ -66,6 +67,48 @@ class FileReading:
         try:
             self._read_file = self._read_file or self._open(path)
             self._found = self._read_file(until)
+        finally:
+            self._read_at = time.monotonic()
+            self._is_reading = False
+
+
+_DIFF_INTERVAL_S: Final = 5.0
+"""Between two readings of a diff: git compares the whole working tree."""
+_ReadDiff = Callable[[str], DirectoryDiff | None]
+
+
+class DiffReading:
+    """What was read of the working tree of one worker, the selected one.
+
+    Args:
+        read: reads the one of a directory; None: none is read.
+    """
+
+    def __init__(self, read: _ReadDiff | None) -> None:
+        self._read_diff = read
+        self._directory: str | None = None
+        self._found: DirectoryDiff | None = None
+        self._read_at = 0.0
+        self._is_reading = False
+
+    def found(self, worker: Worker | None) -> DirectoryDiff | None:
+        """Return what was read of a worker's directory; None before."""
+        is_it = worker is not None and worker.git is not None and worker.cwd == self._directory
+        return self._found if is_it else None
+
+    def job(self, worker: Worker) -> Callable[[], None] | None:
+        """Return what reads it, to be run in a thread; None if it was read just now, or there is none."""
+        if self._read_diff is None or worker.git is None or worker.host or not worker.cwd or self._is_reading:
+            return None
+        if worker.cwd == self._directory and time.monotonic() < self._read_at + _DIFF_INTERVAL_S:
+            return None
+        self._is_reading = True
+        return partial(self._read, self._read_diff, worker.cwd)
+
+    def _read(self, read: _ReadDiff, directory: str) -> None:
+        try:
+            found = read(directory)
+            self._directory, self._found = directory, found
         finally:
             self._read_at = time.monotonic()
             self._is_reading = False

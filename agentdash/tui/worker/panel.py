@@ -18,7 +18,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph, width
 from agentdash.tui.theme import ASCII, Look
 from agentdash.tui.view import View
-from agentdash.tui.worker.conversation import READING_TABS, absent_lines, conversation_tab
+from agentdash.tui.worker.conversation import READING_TABS, absent_lines, conversation_tab, directory_lines
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.overview import overview
 
@@ -108,9 +108,11 @@ class WorkerPanel(Vertical):
     def _content(self, worker: Worker, view: View, height: int, cells: int) -> list[Line]:
         look = view.look
         if self.open_tab in READING_TABS:
+            diff = view.diff if self.open_tab == "Changes" else None
+            below = directory_lines(diff, cells) if diff is not None else []
             if view.conversation is not None:
-                return self._conversation_lines(view.conversation, cells, look)
-            return absent_lines(self.open_tab, worker, cells, look)
+                return [*self._conversation_lines(view.conversation, cells, look), *below]
+            return [*absent_lines(self.open_tab, worker, cells, look), *below]
         match self.open_tab:
             case "Overview":
                 return overview(worker, cells, look, height)
