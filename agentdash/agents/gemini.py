@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.chats import ChatFacts, ChatFiles, token_counts
+from agentdash.agents.chats import SHELLS, ChatFacts, ChatFiles, token_counts
 from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
+from agentdash.model.events import Outcome, TurnEnded, TurnStarted
 from agentdash.model.process import Process
 from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
 _CANCELLED: Final = "Request cancelled."
+_EXIT_CODE: Final = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
+OUTCOMES: Final[dict[object, Outcome]] = {"success": "ended", "error": "failed", "cancelled": "aborted"}
+"""By the status of a call that has ended."""
 
 
 class _Registry(msgspec.Struct):
@@ -35,6 +41,8 @@ class GeminiFacts(ChatFacts):
         self._before: tuple[ModelUsage, ...] = ()
         """Tokens without those of the newest answer, which may be repeated."""
         self._last = ""
+        self._is_over = False
+        """Whether the newest answer calls no tool: no record marks the end of a turn."""
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages are ignored."""
@@ -42,6 +50,7 @@ class GeminiFacts(ChatFacts):
         match record.get("type"):
             case "user":
                 if (prompt := prompt_text(record.get("content"))) is not None:
+                    self._is_over = False
                     self.begin(prompt, at)
             case "gemini":
                 self.set_turn(None, at)
@@ -53,11 +62,23 @@ class GeminiFacts(ChatFacts):
 
     def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("model"))
-        self.say(prompt_text(record.get("content")))
+        said = prompt_text(record.get("content"))
+        self.say(said, record.get("id"))
         tools = record.get("toolCalls")
-        for call in tools if isinstance(tools, list) else ():
-            if isinstance(call, dict):
-                self.set_tool(call.get("name"), call.get("args"))
+        calls = [call for call in tools if isinstance(call, dict)] if isinstance(tools, list) else []
+        if calls and self._is_over:  # the same answer, written again
+            self.tell(TurnStarted)
+        for call in calls:
+            self.set_tool(call.get("name"), call.get("args"), call.get("id"))
+            if (outcome := OUTCOMES.get(call.get("status"))) is not None:
+                for answer in tool_answers(call.get("result")):
+                    self.end_call(answer.call, answer.output, outcome, answer.exit_code)
+        self._count(record)
+        self._is_over = bool(said) and not calls
+        if self._is_over:
+            self.tell(TurnEnded, key=(record.get("id"), "over"), how="completed")
+
+    def _count(self, record: dict[str, Any]) -> None:
         if (usage := _usage(record.get("tokens"))) is None:
             return
         ident = str(record.get("id"))
@@ -76,6 +97,25 @@ def prompt_text(content: object) -> str | None:
     parts = content if isinstance(content, list) else []
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     return " ".join(texts) if texts else None
+
+
+class ToolAnswer(NamedTuple):
+    """What a tool returned to the model."""
+
+    call: object
+    output: str
+    exit_code: int | None
+
+
+def tool_answers(parts: object) -> Iterator[ToolAnswer]:
+    """Yield the answers of tools in the parts of a message, also of Qwen Code."""
+    for part in parts if isinstance(parts, list) else ():
+        answer = part.get("functionResponse") if isinstance(part, dict) else None
+        response = answer.get("response") if isinstance(answer, dict) else None
+        if isinstance(answer, dict) and isinstance(response, dict):
+            output = str(response.get("output") or response.get("error") or "")
+            codes = _EXIT_CODE.findall(output) if answer.get("name") in SHELLS else []
+            yield ToolAnswer(answer.get("id"), output, int(codes[-1]) if codes else None)
 
 
 def _usage(tokens: object) -> TokenUsage | None:
