@@ -7,6 +7,7 @@ them have no policy, and stay `unverified`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from agentdash.agents.chats import ChatFacts, decoded
@@ -34,11 +35,13 @@ class ChatReader(LineEvents):
     Args:
         thread: the thread's id.
         agent: the worker CLI.
+        path: the file.
     """
 
-    def __init__(self, thread: str, agent: str) -> None:
+    def __init__(self, thread: str, agent: str, path: Path) -> None:
         super().__init__(thread)
         self._agent = agent
+        self._path = path
         self._facts = _FACTS[agent]()
         self._facts.tell = self._tell
         self._has_begun = False
@@ -81,7 +84,7 @@ class ChatReader(LineEvents):
         if self._has_begun:
             return
         self._has_begun = True
-        stated = self._facts.place(record)
+        stated = self._facts.place(record, self._path)
         cwd, version = (clean_line(part) if isinstance(part, str) else None for part in stated)
         self._emit(ThreadStarted, agent=self._agent, cwd=cwd, version=version)
 

@@ -137,11 +137,14 @@ class ChatFacts:
         self.trouble: str | None = None
         self.usages: tuple[ModelUsage, ...] = ()
         self.context: int | None = None
+        self._said = ""
+        """The newest message of the model in this turn."""
         self.tell: Callable[..., None] = lambda _event, **_fields: None
         """Called with an event and its fields; with a `key` where records may repeat it."""
 
-    def place(self, record: dict[str, Any]) -> tuple[object, object]:
-        """Return working directory and version, as far as the first record states them."""
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+        """Return working directory and version, as far as the first record of a file states them."""
+        del path
         return record.get("cwd"), record.get("version")
 
     def add(self, record: dict[str, Any]) -> None:
@@ -155,7 +158,7 @@ class ChatFacts:
         self.turn = turn
         self.why = clean_text(why)
         if turn == "ended":
-            self.tell(TurnEnded, how="completed")
+            self.tell(TurnEnded, how="completed", message=self._said or None)
         elif turn == "failed":
             self.tell(TurnEnded, how="completed", error=self.why, error_kind="api_error")
         elif turn == "interrupted":
@@ -167,6 +170,7 @@ class ChatFacts:
         self.trouble = None
         self.asks = ""
         self.turn = None
+        self._said = ""
         self.set_turn("open", at)
         self.tell(MessageLogged, role="user", text=clean_block(without_context(prompt)))
 
@@ -179,7 +183,8 @@ class ChatFacts:
         written = str(text or "")
         self.asks = clean_line(question_of(written), _MAX_QUESTION_CHARS)
         if written.strip():
-            self.tell(MessageLogged, key=key and (key, written), role="agent", text=clean_block(written))
+            self._said = clean_block(written)
+            self.tell(MessageLogged, key=key and (key, written), role="agent", text=self._said)
 
     def set_model(self, name: object) -> None:
         """Set the model, where a record names it."""

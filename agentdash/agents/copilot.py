@@ -27,8 +27,9 @@ class CopilotFacts(ChatFacts):
         super().__init__()
         self._calls_tools = False
 
-    def place(self, record: dict[str, Any]) -> tuple[object, object]:
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
         """Return working directory and version, as `session.start` states them."""
+        del path
         data = record.get("data")
         data = data if isinstance(data, dict) else {}
         context = data.get("context")

@@ -14,15 +14,17 @@ from agentdash.agents.chats import SHELLS, ChatFacts, ChatFiles, token_counts
 from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import Outcome, TurnEnded, TurnStarted
+from agentdash.model.events import Outcome
 from agentdash.model.process import Process
 from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
+_LEVELS: Final = 4
+"""Of `HOME/tmp/PROJECT/chats`, above a chat."""
 _CANCELLED: Final = "Request cancelled."
 _EXIT_CODE: Final = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
-OUTCOMES: Final[dict[object, Outcome]] = {"success": "ended", "error": "failed", "cancelled": "aborted"}
+OUTCOMES: Final[dict[str, Outcome]] = {"success": "ended", "error": "failed", "cancelled": "aborted"}
 """By the status of a call that has ended."""
 
 
@@ -41,8 +43,14 @@ class GeminiFacts(ChatFacts):
         self._before: tuple[ModelUsage, ...] = ()
         """Tokens without those of the newest answer, which may be repeated."""
         self._last = ""
-        self._is_over = False
-        """Whether the newest answer calls no tool: no record marks the end of a turn."""
+
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+        """Return the working directory by the registry of projects: no record states it, nor the version."""
+        del record
+        if len(path.parents) < _LEVELS:
+            return None, None
+        project, home = path.parents[1].name, path.parents[3]
+        return next((cwd for cwd, name in _projects(home).items() if name == project), None), None
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages are ignored."""
@@ -50,7 +58,6 @@ class GeminiFacts(ChatFacts):
         match record.get("type"):
             case "user":
                 if (prompt := prompt_text(record.get("content"))) is not None:
-                    self._is_over = False
                     self.begin(prompt, at)
             case "gemini":
                 self.set_turn(None, at)
@@ -62,21 +69,15 @@ class GeminiFacts(ChatFacts):
 
     def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("model"))
-        said = prompt_text(record.get("content"))
-        self.say(said, record.get("id"))
+        self.say(prompt_text(record.get("content")), record.get("id"))
         tools = record.get("toolCalls")
         calls = [call for call in tools if isinstance(call, dict)] if isinstance(tools, list) else []
-        if calls and self._is_over:  # the same answer, written again
-            self.tell(TurnStarted)
         for call in calls:
             self.set_tool(call.get("name"), call.get("args"), call.get("id"))
-            if (outcome := OUTCOMES.get(call.get("status"))) is not None:
+            if (outcome := OUTCOMES.get(str(call.get("status")))) is not None:
                 for answer in tool_answers(call.get("result")):
                     self.end_call(answer.call, answer.output, outcome, answer.exit_code)
         self._count(record)
-        self._is_over = bool(said) and not calls
-        if self._is_over:
-            self.tell(TurnEnded, key=(record.get("id"), "over"), how="completed")
 
     def _count(self, record: dict[str, Any]) -> None:
         if (usage := _usage(record.get("tokens"))) is None:
@@ -131,16 +132,20 @@ def _usage(tokens: object) -> TokenUsage | None:
     )
 
 
+def _projects(home: Path) -> dict[str, str]:
+    """Return the names of the directories of projects, by their working directories; empty if unknown."""
+    try:
+        return _registry.decode(read_bytes(home / "projects.json", _MAX_REGISTRY_BYTES)).projects
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+        return {}
+
+
 def gemini_chats(process: Process) -> Path | None:
     """Return the directory with the chats of a Gemini CLI's project."""
     home = GEMINI.home(process.env, process.cwd or "/") if process.env is not None else None
     if home is None or process.cwd is None:
         return None
-    try:
-        projects = _registry.decode(read_bytes(Path(home, "projects.json"), _MAX_REGISTRY_BYTES)).projects
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
-        return None
-    name = projects.get(process.cwd, "")
+    name = _projects(Path(home)).get(process.cwd, "")
     return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
 
 

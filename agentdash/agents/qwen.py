@@ -56,8 +56,9 @@ class QwenFacts(ChatFacts):
             case "tool_result":
                 result = record.get("toolCallResult")
                 status = result.get("status") if isinstance(result, dict) else None
+                outcome = OUTCOMES.get(str(status), "ended")
                 for answer in tool_answers(parts):
-                    self.end_call(answer.call, answer.output, OUTCOMES.get(status, "ended"), answer.exit_code)
+                    self.end_call(answer.call, answer.output, outcome, answer.exit_code)
             case "system" if record.get("subtype") == "ui_telemetry":
                 payload = record.get("systemPayload")
                 event = payload.get("uiEvent") if isinstance(payload, dict) else None

@@ -236,7 +236,7 @@ def _transcript_reader(thread: str, path: Path) -> LogReader:
 def _chat_reader(log: SessionLog) -> LogReader:
     from agentdash.agents.chat_logs import ChatReader  # noqa: PLC0415 - as of transcripts
 
-    return ChatReader(log.thread, log.agent)
+    return ChatReader(log.thread, log.agent, log.path)
 
 
 def log_begun_at(path: Path) -> float | None:

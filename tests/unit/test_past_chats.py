@@ -6,15 +6,18 @@ error.
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from agentdash.agents.chat_logs import ChatReader
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import log_of
-from agentdash.model.events import FileSeen
+from agentdash.model.events import FileSeen, LineSkipped
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.replay.conversation import ConversationFile
@@ -24,7 +27,7 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.replay.whole_log import read_whole
 from agentdash.report.audit import audit, find_logs
 from agentdash.report.sessions import read_sessions
-from tests.unit.test_chats import COMMAND, Stopped, prepare
+from tests.unit.test_chats import COMMAND, STARTED, Stopped, prepare
 
 AGENTS = ("gemini", "qwen", "copilot")
 IDS = {
@@ -58,7 +61,7 @@ def thread_of(path: Path) -> Thread:
 @pytest.mark.parametrize(
     ("agent", "cwd", "command", "exit_code", "tokens"),
     [
-        ("gemini", None, COMMAND, None, 4 * 1240 - 1240),
+        ("gemini", "/home/dev/ws", COMMAND, None, 4 * 1240 - 1240),
         ("qwen", "/home/dev/ws", COMMAND, 0, 3 * 1240),
         ("copilot", "/home/dev/ws", "touch x", 0, 3 * 1240),
     ],
@@ -116,13 +119,54 @@ def test_chat_is_replayed_by_its_id(homes: Path, agent: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "state"),
-    [("gemini", State.FAILED_PROVIDER), ("copilot", State.FAILED_PROVIDER)],
+    ("agent", "last", "state"),
+    [
+        ("gemini", "Model stream ended", State.FAILED_PROVIDER),
+        ("gemini", "Hello from the fake model", State.COMPLETED),
+        ("gemini", "The command has finished", State.COMPLETED),
+        ("gemini", '"toolCalls"', State.EXITED),
+        ("qwen", "The command has finished", State.COMPLETED),
+        ("qwen", "functionCall", State.EXITED),
+        ("copilot", "Authentication failed", State.FAILED_PROVIDER),
+        ("copilot", '"id":"850eecfc', State.COMPLETED),  # the end of its turn
+        ("copilot", "toolRequests", State.COMPLETED),
+    ],
 )
-def test_end_of_a_chat(homes: Path, agent: str, state: State) -> None:
-    library = Library(CodexHome(homes / "codex"), Stopped(), ClaudeHome(homes / "claude"))
+def test_end_of_a_chat(homes: Path, agent: str, last: str, state: State) -> None:
+    """The chat ends with the last line that has these words."""
+    clock = Stopped()
+    clock.time += 1e6
+    library = Library(CodexHome(homes / "codex"), clock, ClaudeHome(homes / "claude"))
     entry = next(each for each in library.entries() if each.agent == agent)
+    lines = entry.path.read_text().splitlines(keepends=True)
+    end = max(number for number, line in enumerate(lines) if last in line)
+    entry.path.write_text("".join(lines[: end + 1]))
+    os.utime(entry.path, (STARTED, STARTED))
     assert library.read(entry).state is state
+
+
+def test_answer_of_gemini_that_is_written_again_with_its_calls_is_one(tmp_path: Path) -> None:
+    path = prepare("gemini", tmp_path)
+    path.write_text(path.read_text().replace('"content":"","thoughts"', '"content":"I run it.","thoughts"'))
+    thread = thread_of(path)
+    assert (thread.turns, [each.text for each in thread.moments].count("I run it.")) == (3, 1)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_strange_records_cost_themselves(agent: str) -> None:
+    strange: list[object] = [None, [], {}, 5, "x", [{}], [[1]], {"name": ["x"], "parts": [5, {"text": 1}]}]
+    kinds = ("user", "gemini", "error", "assistant", "tool_result", "system", "session.start", "abort")
+    kinds += ("assistant.message", "tool.execution_complete", "session.usage_record", "session.error")
+    names = ("content", "toolCalls", "tokens", "message", "data", "timestamp", "id", "usageMetadata")
+    records = [{"type": kind, name: value} for kind in kinds for name in names for value in strange]
+    nested: dict[str, object] = {"id": [1], "name": {}, "args": 5, "status": ["x"], "result": [{"x": 1}]}
+    records += [{"type": "gemini", "toolCalls": [nested]}, {"type": "assistant.message", "data": {}}]
+    records += [{"type": "assistant.message", "data": {"toolRequests": [nested, {"toolCallId": {}}]}}]
+    records += [{"type": "tool_result", "message": {"parts": [{"functionResponse": nested}]}}]
+    records += [{"type": "tool.execution_complete", "data": {"toolCallId": 1, "result": [], "error": 5}}]
+    lines = [*(json.dumps(record).encode() for record in records), b"{", b"[]", b"\xff", b""]
+    events = ChatReader("t", agent, Path("chat.jsonl")).read(lines)
+    assert [each.count for each in events if isinstance(each, LineSkipped)][-1] == 3
 
 
 def test_command_that_a_file_mode_refused_is_no_denial_of_a_sandbox(tmp_path: Path) -> None:
