@@ -20,7 +20,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
 
-Theme = Literal["dark", "light", "terminal"]
+Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
 _MAX_SECONDS: Final = 365 * 86_400.0
@@ -164,7 +164,7 @@ class Config(msgspec.Struct, frozen=True):
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="How many of the newest sessions to read at first, and 100 of the last day; 0: all."
+            description="How many of the newest sessions to read at first, and some of the last day; 0: all."
         ),
     ] = 50
     """Older ones are read when they change. None: all."""

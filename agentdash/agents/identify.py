@@ -72,19 +72,8 @@ _INLINE_OPTIONS: Final = {
 """Options of interpreters after which the program follows as text, so that there is no script."""
 _VALUED_OPTIONS: Final = frozenset(
     (
-        "-r",
-        "--require",
-        "--import",
-        "--loader",
-        "--experimental-loader",
-        "-C",
-        "--conditions",
-        "--env-file",
-        "--cwd",
-        "-X",
-        "-W",
-        "-o",
-        "-O",
+        *("-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"),
+        *("--env-file", "--cwd", "-X", "-W", "-o", "-O"),
     )
 )
 """Options of interpreters whose value is an argument of its own."""

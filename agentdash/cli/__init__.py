@@ -50,9 +50,11 @@ COMMANDS: Final = {
     "split": _Entry("split", "Look", "The dashboard in a tmux split"),
     "back": _Entry("split", "Look", "Back to the dashboard, in tmux"),
     "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
+    "label": _Entry("label", "Look", "Name a worker's session as you call it"),
     "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
     "since": _Entry("since", "Look", "What happened since a time"),
+    "known": _Entry("attention", "Look", "The sandbox problems marked as known"),
     "status": _Entry("status", "Script", "The workers now, or as they change"),
     "wait": _Entry("wait", "Script", "Wait until a worker is in some state"),
     "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),
@@ -64,7 +66,7 @@ COMMANDS: Final = {
     "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
-    "config": _Entry("config", "Set up", "Print the defaults of config.toml"),
+    "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
     "completion": _Entry("completion", "Set up", "Completion for bash, zsh and fish"),
     "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
@@ -131,9 +133,15 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @options(FLEET_OPTIONS, HOST_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
+@click.option(
+    "--close-with",
+    metavar="PANE",
+    hidden=True,
+    help="Exit when this pane of the same tmux server closes.",
+)
 @click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
-def app(context: click.Context, /, **given: Any) -> None:
+def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.
 
     Without a command: the live dashboard.
@@ -145,8 +153,9 @@ def app(context: click.Context, /, **given: Any) -> None:
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
         from agentdash.cli.dashboard import dashboard
+        from agentdash.collect.tmux.servers import beside
 
-        dashboard(config_of({}))
+        dashboard(config_of({}), beside(close_with) if close_with else None)
 
 
 app.params.append(debug_log.OPTION)

@@ -1,15 +1,18 @@
-"""What a dashboard keeps of its user, in the file and in the hub at once: looks, acknowledgements and known
-findings."""
+"""What a dashboard keeps of its user, in the file and in the hub at once: looks, acknowledgements, known
+findings, labels and pins; and `agentdash known`, which lists these findings."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
+import click
 from msgspec.structs import replace
 
+from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.engine.hub import Hub
-from agentdash.engine.judge.attention import known_findings, known_kinds
+from agentdash.engine.judge.attention import NO_SESSION, bookmark_of, known_findings, known_kinds
 from agentdash.model.events import AttentionRecalled
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
@@ -22,7 +25,7 @@ _SLACK_S: Final = 1.0
 
 
 class UserAttention:
-    """Keeps looks, acknowledgements and known findings of the user of one dashboard.
+    """Keeps looks, acknowledgements, known findings, labels and pins of the user of one dashboard.
 
     Args:
         hub: the hub that judges by them.
@@ -64,6 +67,13 @@ class UserAttention:
 
         return self._keep(others)
 
+    def mark(self, worker: Worker, label: str, *, pinned: bool) -> str | None:
+        """Label and pin the session of a worker; return an error message where that cannot be kept."""
+        new = bookmark_of(worker, label, pinned=pinned)
+        if new is None:
+            return NO_SESSION
+        return self._keep(lambda known: known.mark(new))
+
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds); return an error message where that cannot be
         kept."""
@@ -79,3 +89,39 @@ class UserAttention:
                 problem = f"It is not kept after this dashboard ends: {clean_line(str(error))}"
         self._hub.emit([AttentionRecalled(at=self._clock.now(), attention=known)])
         return problem
+
+
+# ------------------------------------------------------------
+
+
+@click.command()
+@options(FLEET_OPTIONS)
+@click.option(
+    "--undo", type=click.IntRange(1), metavar="N", multiple=True, help="Let number N count again; repeatable."
+)
+def known(undo: tuple[int, ...], **given: Any) -> None:
+    """List the sandbox problems that you marked as known (`K` on the dashboard), or undo some.
+
+    A kind of finding that is known does not count in its directory, until the policy there changes.
+
+    \b
+    agentdash known
+    agentdash known --undo 2
+    """
+    from agentdash.cli.live_hub import attention_file
+
+    file = attention_file(config_of(given))
+    found = file.read().known
+    if undo and (wrong := max(undo)) > len(found):
+        raise click.UsageError(f"there is no number {wrong}: `agentdash known` lists {len(found)}")
+    gone = [found[number - 1] for number in undo]
+    if gone:
+        file.change(lambda now: replace(now, known=tuple(each for each in now.known if each not in gone)))
+    for number, each in enumerate(found, 1):
+        if each in gone or not gone:
+            day = time.strftime("%Y-%m-%d", time.localtime(each.at))
+            under = f" under {each.policy}" if each.policy else ""
+            counts = "counts again" if each in gone else f"since {day}"
+            click.echo(f"{number:>3}  {each.kind} in {each.directory}{under}, {counts}")
+    if not found:
+        click.echo("Nothing is marked as known. K on the dashboard marks a sandbox problem.")

@@ -1,20 +1,22 @@
-"""`agentdash config`: print the defaults; and the check of the keys that a file sets."""
+"""`agentdash config`: print the defaults, and check the file."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from agentdash.config import Config, Problem, config_file, default_text, place_of
+from agentdash.cli.paths import FILE
+from agentdash.config import Config, ConfigError, Problem, config_file, default_text, place_of, read
 from agentdash.files import read_text
 from agentdash.model.sanitize import clean_line
 
 
 @click.group()
 def config() -> None:
-    """Print the defaults of config.toml.
+    """Print the defaults of config.toml, and check the file.
 
-    The file is $AGENTDASH_CONFIG, or config.toml in agentdash's config directory (~/.config/agentdash). Every
-    command names the first mistake in it, with its line and column.
+    The file is $AGENTDASH_CONFIG, or config.toml in agentdash's config directory (~/.config/agentdash).
 
     \b
     agentdash config default > ~/.config/agentdash/config.toml
@@ -33,6 +35,37 @@ def default() -> None:
     click.echo(default_text({key.id: key.keys for key in KEYS if key.remappable}), nl=False)
 
 
+@config.command()
+@click.argument("file", required=False, type=FILE)
+def check(file: Path | None) -> int:
+    """Check the config file, or FILE, and print each problem with its line and column.
+
+    Exit code 0: valid. 2: invalid.
+
+    \b
+    agentdash config check my.toml
+    """
+    path, problems, result = file, [], "no such file, defaults apply"
+    try:
+        path = file or config_file()
+        text = read_text(path)
+        found = read(text, path)
+        problems = [problem.at(path) for problem in key_problems(found.get("keys", {}), text)]
+        result = f"{len(found)} options set, all valid"
+    except ConfigError as invalid:
+        problems = list(invalid.lines)
+    except UnicodeDecodeError:
+        problems = [f"{clean_line(str(path))}: not valid UTF-8"]
+    except FileNotFoundError:
+        pass
+    for problem in problems:
+        click.echo(f"agentdash: {problem}", err=True)
+    if problems:
+        return 2
+    click.echo(f"{clean_line(str(path))}: {result}")
+    return 0
+
+
 def checked_keys(config: Config) -> dict[str, str]:
     """Return the keys that a configuration sets, once `tui.keys` has validated them.
 
@@ -40,14 +73,19 @@ def checked_keys(config: Config) -> dict[str, str]:
         click.UsageError: a key or an action is invalid; names the line in the file.
     """
     if config.keys:
-        from agentdash.tui.keys import keymap_errors
-
         path = config_file()
-        text = read_text(path)
-        found = [
-            Problem(*place_of(text, ("keys", error.action)), clean_line(str(error)))
-            for error in keymap_errors(config.keys)
-        ]
-        for problem in sorted(found):
+        for problem in key_problems(config.keys, read_text(path)):
             raise click.UsageError(problem.at(path))
     return config.keys
+
+
+def key_problems(keys: dict[str, str], text: str) -> list[Problem]:
+    """Return the mistakes of a table of keys, in the order of their lines."""
+    if not keys:
+        return []
+    from agentdash.tui.keys import keymap_errors
+
+    return sorted(
+        Problem(*place_of(text, ("keys", error.action)), clean_line(str(error)))
+        for error in keymap_errors(keys)
+    )

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from agentdash.model.worker import Worker
     from agentdash.store.attention import AttentionFile
     from agentdash.store.journal import Recorder
+    from agentdash.tui.app import AgentDash
+
+_PANE_POLL_INTERVAL_S: Final = 0.5
+"""Between two checks whether the pane to close with exists."""
 
 
 @click.command()
@@ -51,28 +55,27 @@ def demo(speed: str, **given: Any) -> None:
         from agentdash.demo.play import demo_conversations, demo_hub, demo_scenes
         from agentdash.tui.app import DemoApp
 
-        is_wanted = True
-        while is_wanted:
-            hub, clock = demo_hub(SPEEDS[speed])
-            conversations = demo_conversations(clock)
-            options = screen_options(config, banner="DEMO", open_conversation=conversations.open)
-            user = UserAttention(hub, clock)
-            app = DemoApp(hub, clock, demo_scenes(), options=options, attention=user)
-            run_app(app, hub)
-            is_wanted = app.is_again
+        hub, clock = demo_hub(SPEEDS[speed])
+        conversations = demo_conversations(clock)
+        options = screen_options(config, banner="DEMO", open_conversation=conversations.open)
+        user = UserAttention(hub, clock)
+        run_app(DemoApp(hub, clock, demo_scenes(), options=options, attention=user), hub)
 
 
-def dashboard(config: Config) -> None:
+def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     """Show the live dashboard; write the status file and record, where the configuration asks for it.
+
+    Args:
+        close_with: exit when this pane closes.
 
     Raises:
         click.UsageError: there is no terminal.
     """
     with terminal("try `agentdash status`, or `agentdash status --watch`"):
-        _show_live(config)
+        _show_live(config, close_with)
 
 
-def _show_live(config: Config) -> None:
+def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.agents.codex.home import default_home
     from agentdash.cli.live_hub import live_hub, return_freed_memory
     from agentdash.collect.clock import SystemClock
@@ -100,7 +103,7 @@ def _show_live(config: Config) -> None:
     with ExitStack() as stack:
         for cleanup in cleanups:
             stack.enter_context(forced_cleanup(cleanup))
-        _show(hub, clock, config, services, live.attention)
+        _show(hub, clock, config, services, close_with, live.attention)
 
 
 def _recorder(folder: Path, clock: Clock) -> Recorder:
@@ -114,6 +117,7 @@ def _show(
     clock: Clock,
     config: Config,
     services: Sequence[Service],
+    close_with: PaneKey | None,
     attention: AttentionFile,
 ) -> None:
     """Open the screen over a hub and run both, with the services, until the screen is closed."""
@@ -128,6 +132,8 @@ def _show(
         go_to_pane=_go_to_pane,
         attention=user,
     )
+    if close_with is not None:
+        services = [*services, ("close with pane", lambda: _close_with(app, hub, close_with))]
     try:
         run_app(app, hub, services)
     finally:
@@ -147,6 +153,18 @@ def _write_to_terminal(text: str) -> None:
     """Write to the terminal beside Textual, at once: a sequence never splits one of Textual's."""
     with suppress(OSError), Path("/dev/tty").open("wb", buffering=0) as terminal:
         terminal.write(text.encode())
+
+
+async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
+    """Exit the app when the pane has closed."""
+    from agentdash.model.pane import tmux_source
+
+    name = tmux_source(pane.server)
+    while True:
+        await asyncio.sleep(_PANE_POLL_INTERVAL_S)
+        server = hub.fleet.sources.get(name)
+        if server is not None and server.ok and pane not in hub.fleet.panes:
+            app.exit()
 
 
 async def _go_to_pane(key: PaneKey) -> str:

@@ -106,7 +106,7 @@ FLEET_OPTIONS = (
         "everything",
         is_flag=True,
         default=None,
-        help="Read all sessions at the start, not only the newest 50 and 100 of the last day.",
+        help="Read all sessions at the start, not only the newest 50 and some of the last day.",
     ),
 )
 HOST_OPTIONS = (

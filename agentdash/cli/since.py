@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from agentdash.model.worker import Snapshot
 
 _DAY_S: Final = 86_400.0
+_FILE_WIDTH: Final = 200
+"""Columns where stdout is a file or a pipe."""
 
 
 @click.command()
@@ -39,7 +43,7 @@ def since(when: str, as_json: bool, **given: Any) -> int:
     now = time.time()
     begin = _begin(when, now)
     from agentdash.cli.fleet_access import read_fleet
-    from agentdash.cli.output import console, print_document, print_text, warn_unreadable
+    from agentdash.cli.output import print_document, print_text, warn_unreadable
     from agentdash.report.since import since_lines, since_report
 
     config = config_of(given)
@@ -50,7 +54,8 @@ def since(when: str, as_json: bool, **given: Any) -> int:
     if as_json:
         print_document(report)
     else:
-        print_text("\n".join(since_lines(report, console().width)))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
+        print_text("\n".join(since_lines(report, width)))
     warn_unreadable(report.problems)
     return 2 if report.problems else 0
 

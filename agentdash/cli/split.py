@@ -54,18 +54,22 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> str:
     metavar="SIZE",
     help="Columns or rows, or a percentage.",
 )
-def split(right: bool, size: str, **given: Any) -> None:
+@click.option("--close-with-pane", is_flag=True, help="Close the dashboard together with the pane beside it.")
+def split(right: bool, size: str, close_with_pane: bool, **given: Any) -> None:
     """Open the dashboard in a tmux split beside this pane.
 
     \b
     agentdash split --right --size 45
-    agentdash split --below --size 30%
+    agentdash split --below --size 30% --close-with-pane
     """
     from agentdash.collect.tmux.actions import TmuxRefusedError
     from agentdash.collect.tmux.actions import split as open_split
+    from agentdash.collect.tmux.servers import current_pane
 
     config = config_of(given)
     command = [*_KEEPS_ERRORS, sys.executable, "-m", "agentdash", *flags_of(config)]
+    if close_with_pane and (here := current_pane()) is not None:
+        command += ["--close-with", here.id]
     env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}
     if config.codex_home is not None:
         env["CODEX_HOME"] = str(config.codex_home)

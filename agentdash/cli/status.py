@@ -37,7 +37,7 @@ class _StatusCommand(click.Command):
 @click.command(cls=_StatusCommand)
 @options(FLEET_OPTIONS, HOST_OPTIONS)
 @target_argument(required=False)
-@json_option("status/1")
+@json_option("status/2")
 @click.option(
     "--fields",
     metavar="FIELD[,FIELD...]",
@@ -46,7 +46,12 @@ class _StatusCommand(click.Command):
 @click.option(
     "--watch",
     is_flag=True,
-    help="Keep watching: one line of JSON for each change, schema agentdash.change/1.",
+    help="Keep watching: one line of JSON for each change, schema agentdash.change/2.",
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Keep watching: one sentence for each change, for logs and screen readers.",
 )
 @click.option(
     "--heartbeat",
@@ -59,6 +64,7 @@ def status(
     as_json: bool,
     fields: str | None,
     watch: bool,
+    follow: bool,
     heartbeat: float | None,
     **given: Any,
 ) -> int:
@@ -69,18 +75,20 @@ def status(
     agentdash status %4 --json           one of them, as JSON
     agentdash status --json=state,why    of each worker these fields
     agentdash status --watch | jq .      changes, as they happen
+    agentdash status --follow            the same as sentences
     """
-    if fields is not None and watch:
-        raise click.UsageError("--json= and --watch exclude each other")
+    modes = {"--json=": fields is not None, "--watch": watch, "--follow": follow}
+    if len(chosen_modes := [name for name, is_given in modes.items() if is_given]) > 1:
+        raise click.UsageError(f"{' and '.join(chosen_modes)} exclude each other")
     chosen = () if fields is None else _chosen_fields(fields)
     config = config_of(given)
     if heartbeat is not None and not watch:
         raise click.UsageError("--heartbeat needs --watch")
-    if watch:
+    if watch or follow:
         from agentdash.cli.output import until_pipe_closes
 
-        watching = _watch(config, target, heartbeat)
-        termination.run(until_pipe_closes(watching, with_stdin=heartbeat is not None))
+        following = _watch(config, target, heartbeat) if watch else _tell_news(config, target)
+        termination.run(until_pipe_closes(following, with_stdin=heartbeat is not None))
         return 0
     from agentdash.cli.fleet_access import exit_code, read_fleet
 
@@ -152,6 +160,20 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
     finally:
         if beat is not None:
             beat.cancel()
+
+
+async def _tell_news(config: Config, target: str | None) -> None:
+    """Print how many workers there are, and then a sentence for each change of a state or finding."""
+    from agentdash.model.secrets import mask_secrets
+    from agentdash.report.status import news
+
+    last: Snapshot | None = None
+    async for now in _chosen(config, target):
+        if last is None and target is not None and not now.workers:
+            click.echo(f"agentdash: no worker matches {target!r} yet: see `agentdash status`", err=True)
+        for line in news(last, now):
+            click.echo(mask_secrets(line))
+        last = now
 
 
 async def _chosen(config: Config, target: str | None) -> AsyncGenerator[Snapshot, None]:

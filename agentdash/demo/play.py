@@ -32,7 +32,7 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
 
 
 def demo_scenes() -> list[tuple[float, str]]:
-    """Return what to look at, each from when on (unix seconds); the last one is the end."""
+    """Return what to look at, each from when on (unix seconds)."""
     day = tomllib.loads(_DAY.read_text("utf-8"))
     return [(day["start"].timestamp() + scene["at"], scene["says"]) for scene in day["scene"]]
 

@@ -363,6 +363,10 @@ class WorkerReport(msgspec.Struct):
     """Files of its repository that another live worker has edited as well within half an hour."""
     known: list[str] = []
     """The kinds of its findings that the user has marked as known: nothing counts them as problems."""
+    label: str = ""
+    """What the user calls it; empty: by its name."""
+    pinned: bool = False
+    """Whether the user has pinned it: it stands above all groups of the list."""
 
 
 def worker_report(worker: w.Worker) -> WorkerReport:
@@ -396,6 +400,8 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         limited_until=iso(worker.limited_until),
         same_files=[_same_file_report(each) for each in worker.same_files],
         known=list(worker.known),
+        label=worker.label,
+        pinned=worker.pinned,
     )
 
 
@@ -418,7 +424,7 @@ def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
 
 
 # ------------------------------------------------------------
-# A line of `agentdash status --watch`, the document `agentdash.change/1`
+# A line of `agentdash status --watch`, the document `agentdash.change/2`
 
 
 class SourceReport(msgspec.Struct):
@@ -444,7 +450,7 @@ class ChangeReport(msgspec.Struct):
     """A line of `agentdash status --watch`: a worker or source that was added, changed or removed; or a
     heartbeat."""
 
-    schema: Literal["agentdash.change/1"]
+    schema: Literal["agentdash.change/2"]
     at: str
     change: Literal["added", "changed", "removed", "source", "alive"]
     """What happened. `alive`: a heartbeat; the first one ends the lines of the first snapshot."""

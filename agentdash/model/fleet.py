@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -215,16 +216,17 @@ class Fleet(msgspec.Struct):
 
     def copy(self) -> Fleet:
         """Return a fleet with mappings of its own."""
-        return replace(self, **{name: dict(getattr(self, name)) for name in _MAPPINGS})
+        return replace(self, **dict(zip(_MAPPINGS, map(dict, _mappings_of(self)), strict=True)))
 
     def share(self, before: Fleet) -> None:
         """Take the mappings of an earlier fleet where they are equal: the same object means no change."""
-        for name in _MAPPINGS:
-            if (known := getattr(before, name)) == getattr(self, name):
+        for name, known, own in zip(_MAPPINGS, _mappings_of(before), _mappings_of(self), strict=True):
+            if known == own:
                 setattr(self, name, known)
 
 
 _MAPPINGS: Final = tuple(n for n in Fleet.__struct_fields__ if isinstance(getattr(Fleet(), n), dict))
+_mappings_of: Final = attrgetter(*_MAPPINGS)
 
 
 class RemoteSeen(Event, frozen=True, kw_only=True, tag="remote-seen"):

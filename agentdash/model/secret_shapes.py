@@ -95,7 +95,7 @@ _TYPE: Final = (
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
 """A random value has digits; a name seldom does."""
-_SAFE: Final = r"(?=[A-Za-z_.+=-]{0,80}\d)[\w.+=-]"
+_SAFE: Final = r"(?=[A-Za-z_.+=-]{0,80}\d)[\w.+=-]{12,}"
 _LONG: Final = r"(?=[A-Za-z_.+/=-]{0,80}\d)[\w.+/=@-]{12,}"
 _WORD: Final = rf"{_DIGIT}[A-Za-z0-9]{{22,}}"
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
@@ -118,12 +118,12 @@ def _token(literals: str, rest: str, *, prefix: str | None = None) -> list[Token
 
 TOKENS: Final[tuple[Token, ...]] = (
     # prefixes that nothing else has: whatever follows is secret
-    *_token("sk-proj- sk-ant- sk-or- sk-svcacct- sk-admin- sk-lf- xapp- tskey-", rf"{_SAFE}{{4,}}"),
-    *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ shpat_ shpss_ shpca_ shppa_", rf"{_SAFE}{{4,}}"),
-    *_token("glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat-", rf"{_SAFE}{{4,}}"),
-    *_token("glffct- glimt- glwt- sq0atp- sq0csp- sq0idp- whsec_", rf"{_SAFE}{{4,}}"),
-    *_token("sk_live_ sk_test_ sk_org_live_ sk_org_test_", rf"{_SAFE}{{4,}}"),
-    *_token("rk_live_ rk_test_ pk_live_ pk_test_", rf"{_SAFE}{{4,}}"),
+    *_token("sk-proj- sk-ant- sk-or- sk-svcacct- sk-admin- sk-lf- xapp- tskey-", _SAFE),
+    *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ shpat_ shpss_ shpca_ shppa_", _SAFE),
+    *_token("glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat-", _SAFE),
+    *_token("glffct- glimt- glwt- sq0atp- sq0csp- sq0idp- whsec_", _SAFE),
+    *_token("sk_live_ sk_test_ sk_org_live_ sk_org_test_", _SAFE),
+    *_token("rk_live_ rk_test_ pk_live_ pk_test_", _SAFE),
     # prefixes before something long with a digit: models, and what agents search and run with
     *_token("tgp_v1_ pcsk_ tvly- wandb_v1_ pylf_v1_ ctx7sk- sgp_ sgamp_user_ api_org_", _LONG),
     *_token("gsk_ nvapi- pplx- lsv2_pt_ lsv2_sk_ r8_ xai- AIza AQ.Ab ABSK bedrock-api-key-", _LONG),

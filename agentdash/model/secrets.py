@@ -40,14 +40,13 @@ _SECRET_NAME: Final = re.compile(
 )
 """A whole name of a variable or of an option that holds a secret."""
 _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
-_SHAPE_LITERALS: Final = tuple(dict.fromkeys(literal for shape in SHAPES for literal in shape.literals))
 _LITERALS: Final = tuple(
     dict.fromkeys(
         (
             *PRIVATE_KEY_LITERALS,
             *FEED_LITERALS,
             *NAME_LITERALS,
-            *_SHAPE_LITERALS,
+            *(literal for shape in SHAPES for literal in shape.literals),
             *(token.literal for token in TOKENS),
         )
     )

@@ -194,7 +194,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     forked_from: str | None = None
     nickname: str | None = None
     role: str | None = None
-    path: str | None = None
     side_chat: bool = False
     """Whether a TUI shows it beside the thread that it was forked from."""
     helper: bool = False

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -73,13 +72,10 @@ def find_family(home: CodexHome, target: str) -> Family:
         return Family(log.thread, (path,))
     problems: dict[str, None] = {}
     if not any(path.is_relative_to(root.absolute()) for root in home.roots):
-        return Family(
-            log.thread, _relatives(path, _siblings(path, problems), problems), None, tuple(problems)
-        )
-    rollouts = home.rollouts(lambda error: _note(error, problems))
-    relatives = _relatives(path, rollouts, problems)
-    index = read_names(home).problem
-    return Family(log.thread, relatives, home, (*problems, *([index] if index else [])))
+        relatives = _relatives(path, _siblings(path, problems), problems)
+        return Family(log.thread, relatives, None, tuple(problems))
+    relatives = _relatives(path, home.rollouts(lambda error: _note(error, problems)), problems)
+    return Family(log.thread, relatives, home, (*problems, *filter(None, [read_names(home).problem])))
 
 
 def _path_of_thread(home: CodexHome, prefix: str) -> Path:
@@ -146,12 +142,15 @@ def _note(error: OSError, problems: dict[str, None]) -> None:
 
 def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]) -> tuple[Path, ...]:
     """Return the descendants of the oldest ancestor of `path`, with that ancestor, oldest first."""
-    begun = {p: _begun(p) for p in (*candidates, path)}
-    by_thread = {_thread(p): p for p in begun} | {_thread(path): path}
-    root = _oldest_ancestor(path, by_thread, problems)
-    newest_first = sorted(by_thread.values(), key=lambda p: begun[p], reverse=True)
+    begun = {each: _begun(each) for each in (*candidates, path)}
+    threads = {each: log.thread for each in begun if (log := log_of(each)) is not None}
+    by_thread = {thread: each for each, thread in threads.items()} | {threads[path]: path}
+    root, visited = path, {path}
+    while (parent := next(filter(None, map(by_thread.get, _links(root, problems))), path)) not in visited:
+        root = parent
+        visited.add(root)
     # a descendant is younger than the root: only those files need to be opened
-    younger = list(takewhile(lambda p: begun[p] >= begun[root] - _CLOCK_SKEW_S, newest_first))
+    younger = [each for each in by_thread.values() if begun[each] >= begun[root] - _CLOCK_SKEW_S]
     linked: dict[str, list[Path]] = {}
     """Rollouts by the threads that they name."""
     for each in younger:
@@ -159,35 +158,18 @@ def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]
             linked.setdefault(thread, []).append(each)
     family, pending = {root}, [root]
     while pending:
-        new = {each for each in linked.get(_thread(pending.pop()), ()) if each not in family}
-        family |= new
+        new = [each for each in linked.get(threads[pending.pop()], ()) if each not in family]
+        family.update(new)
         pending += new
-    return tuple(sorted(family | {path}, key=lambda p: (begun[p], p.name)))
-
-
-def _thread(path: Path) -> str:
-    """Return the thread of a log; empty if it is not a log."""
-    return log.thread if (log := log_of(path)) is not None else ""
+    return tuple(sorted(family | {path}, key=lambda each: (begun[each], each.name)))
 
 
 def _begun(path: Path) -> float:
     return (begun_at(path) if thread_id(path) else log_begun_at(path)) or 0.0
 
 
-def _oldest_ancestor(path: Path, by_thread: dict[str, Path], problems: dict[str, None]) -> Path:
-    root = path
-    visited = {path}
-    while True:
-        linked = _links(root, problems)
-        parent = next((by_thread[thread] for thread in linked if thread in by_thread), None)
-        if parent is None or parent in visited:
-            return root
-        root = parent
-        visited.add(root)
-
-
-def _links(path: Path, problems: dict[str, None]) -> Iterator[str]:
-    """Yield the thread ids that a rollout names as its parent or as the thread it was forked from."""
+def _links(path: Path, problems: dict[str, None]) -> list[str]:
+    """Return the thread ids that a rollout names as its parent or as the thread it was forked from."""
     head = b""
     try:
         with open_stream(path) as file:
@@ -198,7 +180,4 @@ def _links(path: Path, problems: dict[str, None]) -> Iterator[str]:
                 head = file.read(_HEAD_BYTES)
     except OSError as error:
         _note(error, problems)
-        return
-    first_line = head[: head.find(b"\n")] if b"\n" in head else head
-    for match in _LINK.finditer(first_line):
-        yield match[1].decode()
+    return [found.decode() for found in _LINK.findall(head.partition(b"\n")[0])]

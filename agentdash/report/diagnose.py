@@ -232,7 +232,7 @@ def _check_installed() -> Iterator[DoctorCheck]:
         if not known.untested:
             yield ok(found.agent, f"{detail}; {screens}; {sandbox}")
         else:
-            advice = "its states may be wrong: `agentdash explain PANE` shows what its screen is read as"
+            advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
             yield warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 

@@ -1,13 +1,16 @@
 """`agentdash explain TARGET`: all evidence for a worker's state and verdict, as the document
-`agentdash.explain/1` and as text.
+`agentdash.explain/2` and as text.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from agentdash.documents.worker import (
     AgentReport,
@@ -37,6 +40,9 @@ from agentdash.report.elements import (
     print_finding,
     say,
 )
+
+if TYPE_CHECKING:
+    from agentdash.agents.screen_reader import ScreenReading
 
 
 class FullFindingReport(FindingReport, kw_only=True):
@@ -97,13 +103,14 @@ class ExplainedReport(msgspec.Struct):
     links: list[LinkReport]
     """What belongs to it, and the evidence for it."""
     pane: ScreenshotReport | None = None
-    """Its pane, as its screen was read; null without one."""
+    """Its pane, as its screen was read; null without one. `explain --screen` takes this object, or the whole
+    document, and reads it the same way."""
 
 
 class ExplainReport(msgspec.Struct):
     """The document of `agentdash explain TARGET --json`."""
 
-    schema: Literal["agentdash.explain/1"]
+    schema: Literal["agentdash.explain/2"]
     generated_at: str
     workers: list[ExplainedReport]
     via: ViaReport | None = None
@@ -113,7 +120,7 @@ class ExplainReport(msgspec.Struct):
 def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> ExplainReport:
     """Return the document of all workers of a snapshot."""
     return ExplainReport(
-        schema="agentdash.explain/1",
+        schema="agentdash.explain/2",
         generated_at=iso(snapshot.at) or "",
         workers=[_worker_report(worker) for worker in snapshot.workers],
         via=via,
@@ -185,3 +192,33 @@ def _screenshot(worker: w.Worker, pane: Pane) -> ScreenshotReport:
         cursor="visible" if pane.cursor_visible else "hidden",
         screen=[mask_secrets(line) for line in pane.screen],
     )
+
+
+# ------------------------------------------------------------
+# `agentdash explain --screen`: how the rules read a saved screen
+
+
+def print_screen(reading: ScreenReading, agent: str, versions: Sequence[str], console: Console) -> None:
+    """Print a reading as a table, including why a state is not decided.
+
+    Args:
+        versions: those of the CLI with real screens on which the rule was tested.
+    """
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("agent", Text(agent))
+    table.add_row("state", Text(reading.state or _undecided(reading)))
+    table.add_row("rule", Text(reading.rule or "none matches"))
+    if reading.text:
+        table.add_row("words", Text(reading.text))
+    if reading.partial and reading.state:
+        table.add_row("", Text("half of a menu is out of sight"))
+    table.add_row("tested on", Text(", ".join(versions) or "no real screen: from published descriptions"))
+    console.print(table)
+
+
+def _undecided(reading: ScreenReading) -> str:
+    if reading.frozen:
+        return "not shown: a view hides the prompt, what was known before still holds"
+    return "not decided: half of a menu is out of sight" if reading.partial else "not decided by this screen"

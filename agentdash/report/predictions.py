@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from rich.console import Console
 
 from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.files import directory, read_layers

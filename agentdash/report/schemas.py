@@ -41,7 +41,7 @@ _DOCUMENTS: Final = (
 
 
 def name_of(document: type[msgspec.Struct]) -> str:
-    """Return the name of a document: `status` for `agentdash.status/1`."""
+    """Return the name of a document: `status` for `agentdash.status/2`."""
     (schema,) = get_args(get_type_hints(document)["schema"])
     return str(schema).removeprefix("agentdash.").partition("/")[0]
 
@@ -88,6 +88,7 @@ COMMON: Final = {
     "line": "Line in that file, from 1; null or 0 where it is not known.",
     "cwd": "Its working directory; null where it is not known.",
     "findings": "Differences between the layers of its sandbox, and denials that it did not get past.",
+    "denials": "The denial ledger: what its sandbox refused, also what it got past.",
     "evidence": "What supports it, and what disagrees.",
     "requested": "What was asked for, and where; null where that is not known.",
     "configured": "The policy that the agent was told it has; null where that is not known.",

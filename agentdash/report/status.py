@@ -1,4 +1,4 @@
-"""The fleet in words and documents: `agentdash status`, `status --watch` and `wait`."""
+"""The fleet in words and documents: `agentdash status`, `status --watch`, `status --follow` and `wait`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.states import Group, State
 from agentdash.model.suggestions import suggest
-from agentdash.model.times import ago, iso
+from agentdash.model.times import ago, iso, time_of_day
 from agentdash.model.usage_limits import UsageLimit, usage_limits
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import HostReport, ViaReport, host_report
@@ -60,7 +60,7 @@ class UsageLimitReport(msgspec.Struct):
 class StatusReport(msgspec.Struct):
     """The document of `agentdash status --json`. Times are ISO 8601 in UTC; unknown values are null."""
 
-    schema: Literal["agentdash.status/1"]
+    schema: Literal["agentdash.status/2"]
     generated_at: str
     sources: list[SourceReport]
     """The sources that were read, and whether they work."""
@@ -76,7 +76,7 @@ class StatusReport(msgspec.Struct):
 def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
     """Return the document of a snapshot."""
     return StatusReport(
-        schema="agentdash.status/1",
+        schema="agentdash.status/2",
         generated_at=iso(snapshot.at) or "",
         sources=[document(SourceReport, source) for source in snapshot.sources],
         workers=[worker_report(worker) for worker in snapshot.workers],
@@ -122,7 +122,7 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
         cells = (agent, ago(snapshot.at, worker.last_activity)) if wide else ()
         table.add_row(
             Text(f"{worker.state}{stalled}", _STYLES.get(worker.group, "")),
-            Text("  " * min(worker.depth, MAX_INDENT) + host + mask_secrets(worker.name)),
+            Text("  " * min(worker.depth, MAX_INDENT) + host + mask_secrets(worker.title)),
             *map(Text, cells),
             Text(_sandbox_cell(worker.sandbox, in_words=wide)),
             Text(mask_secrets(worker.fact.text), no_wrap=not is_asking, overflow="ellipsis"),
@@ -152,7 +152,7 @@ def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:
 _WORKER: Final = WorkerReport.__struct_fields__
 _SANDBOX: Final = tuple(name for name in SandboxReport.__struct_fields__ if name not in _WORKER)
 FIELDS: Final = (*_WORKER, *_SANDBOX)
-"""The names that can be chosen: the fields of a worker of `agentdash.status/1`, and of its `sandbox`."""
+"""The names that can be chosen: the fields of a worker of `agentdash.status/2`, and of its `sandbox`."""
 
 
 class StatusFieldsReport(msgspec.Struct):
@@ -165,7 +165,7 @@ class StatusFieldsReport(msgspec.Struct):
     fields: list[str]
     """The fields that were asked for."""
     workers: list[dict[str, Any]]
-    """Of each worker its `id`, and these fields as in `agentdash.status/1`; those of `sandbox` by their own
+    """Of each worker its `id`, and these fields as in `agentdash.status/2`; those of `sandbox` by their own
     name."""
     via: ViaReport | None = None
     """The status file that was read; null if live sources were read."""
@@ -209,7 +209,7 @@ def _chosen(report: WorkerReport, fields: Sequence[str]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------
-# `agentdash wait`: how waiting for a worker ended, as the document `agentdash.wait/1` and as one line
+# `agentdash wait`: how waiting for a worker ended, as the document `agentdash.wait/2` and as one line
 
 
 Outcome = Literal["reached", "timed-out", "gone"]
@@ -219,7 +219,7 @@ Outcome = Literal["reached", "timed-out", "gone"]
 class WaitReport(msgspec.Struct):
     """The document of `agentdash wait --json`."""
 
-    schema: Literal["agentdash.wait/1"]
+    schema: Literal["agentdash.wait/2"]
     target: str
     """The TARGET that was given."""
     until: list[str]
@@ -244,7 +244,7 @@ def wait_report(
 ) -> WaitReport:
     """Return the document of a wait that took `waited` seconds."""
     return WaitReport(
-        schema="agentdash.wait/1",
+        schema="agentdash.wait/2",
         target=target,
         until=[str(state) for state in until],
         outcome=outcome,
@@ -264,7 +264,7 @@ def wait_line(report: WaitReport) -> str:
 
 
 # ------------------------------------------------------------
-# `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/1`
+# `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/2`
 
 
 _UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history"))
@@ -291,19 +291,19 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
             continue
         report = worker_report(worker)
         if known is None:
-            yield ChangeReport(schema="agentdash.change/1", at=at, change="added", worker=report)
+            yield ChangeReport(schema="agentdash.change/2", at=at, change="added", worker=report)
         elif changed := changed_fields(worker_report(known), report):
             yield ChangeReport(
-                schema="agentdash.change/1", at=at, change="changed", changed=changed, worker=report
+                schema="agentdash.change/2", at=at, change="changed", changed=changed, worker=report
             )
     for removed in before.values():
         report = worker_report(removed)
-        yield ChangeReport(schema="agentdash.change/1", at=at, change="removed", worker=report)
+        yield ChangeReport(schema="agentdash.change/2", at=at, change="removed", worker=report)
     health = {source.name: source.ok for source in old.sources} if old else {}
     for source in new.sources:
         if health.get(source.name) != source.ok:
             health_report = document(SourceReport, source)
-            yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
+            yield ChangeReport(schema="agentdash.change/2", at=at, change="source", source=health_report)
 
 
 class Heartbeats:
@@ -331,7 +331,7 @@ class Heartbeats:
         ticks = [tick for tick in present if self._stated.get(tick.id) != tick]
         self._stated = {tick.id: tick for tick in present}
         return ChangeReport(
-            schema="agentdash.change/1",
+            schema="agentdash.change/2",
             at=iso(now) or "",
             change="alive",
             version=__version__,
@@ -389,3 +389,73 @@ def _essential_fact(fact: FactReport) -> tuple[str, ...]:
 
 def _without_ticking(text: str) -> str:
     return _TICKING.sub("", text)
+
+
+# ------------------------------------------------------------
+# `agentdash status --follow`: what changes in the fleet as plain sentences, for screen readers and logs
+
+
+_VERBS: Final = {
+    State.RUNNING: "is running",
+    State.WAITING_INPUT: "waits for input",
+    State.WAITING_APPROVAL: "waits for approval",
+    State.BLOCKED_SANDBOX: "is blocked by a sandbox",
+    State.FAILED_PERMISSION: "was refused a permission",
+    State.FAILED_PROVIDER: "failed at the provider",
+    State.COMPLETED: "has completed",
+    State.INTERRUPTED: "was interrupted",
+    State.EXITED: "has exited",
+    State.UNREACHABLE: "is unreachable",
+    State.UNKNOWN: "is in an unknown state",
+}
+
+
+def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
+    """Yield one line for each change that matters to a person; with None as the old snapshot, a summary.
+
+    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are its
+    newest finding and sources that fail or recover.
+    """
+    at = time_of_day(new.at)
+    if old is None:
+        yield f"{at}  {_summary(new)}"
+        asking = (worker_report(worker) for worker in new.workers if worker.needs_you)
+        yield from (f"{at}  {_state(worker)}" for worker in asking)
+        return
+    for change in changes(old, new):
+        yield from (f"{at}  {line}" for line in _sentences(change))
+
+
+def _sentences(change: ChangeReport) -> Iterator[str]:
+    worker, changed = change.worker, change.changed
+    if (source := change.source) is not None:
+        yield f"source {source.name} {'works' if source.ok else 'fails'}: {source.detail}"
+    if worker is None:
+        return
+    if change.change == "removed":
+        yield f"{_name(worker)} has gone"
+    elif change.change == "added":
+        yield f"new: {_state(worker)}"
+    elif "state" in changed or (worker.needs_you and "fact" in changed):
+        yield _state(worker)
+    if change.change == "added" or "sandbox.findings" in changed:
+        found = [finding for finding in worker.sandbox.findings if finding.severity != "info"]
+        for finding in sorted(found, key=lambda finding: finding.since or "")[-1:]:
+            yield f"{_name(worker)}, sandbox: {finding.kind}: {finding.message}"
+
+
+def _state(worker: WorkerReport) -> str:
+    why = f": {worker.fact.text}" if worker.fact.text else ""
+    stalled = ", stalled" if worker.stalled_since is not None else ""
+    return f"{_name(worker)} {_VERBS[State(worker.state)]}{stalled}{why}"
+
+
+def _name(worker: WorkerReport) -> str:
+    host = f" on {worker.host}" if worker.host else ""
+    return f"{worker.name} ({worker.agent.name}{host})"
+
+
+def _summary(snapshot: Snapshot) -> str:
+    counts, total = snapshot.counts(), len(snapshot.workers)
+    parts = [f"{counts[group]} {group.replace('-', ' ')}" for group in Group if counts[group]]
+    return f"{total} worker{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"

@@ -108,7 +108,7 @@ def _write(y: int, x: int, new: Strip, console: Console) -> str:
     _rows[y] = Strip.join([row.crop(0, x), new, row.crop(end)]) if row.cell_length >= x else row
     first, last = (0, new.cell_length) if old.cell_length < new.cell_length else _difference(old, new)
     changed = new.crop(first, last)
-    return f"\x1b[{y + 1};{x + first + 1}H{changed.render(console)}" if first < last else ""
+    return f"\x1b[{y + 1};{x + first + 1}H{changed.simplify().render(console)}" if first < last else ""
 
 
 def _difference(old: Strip, new: Strip) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Glyphs, names and tones of states and verdicts, and the colours of the themes.
+"""Glyphs, names and tones of states and verdicts, and the colours of the five themes.
 
 Glyphs in columns are one cell wide in every terminal, with two exceptions that East Asian terminals may draw
 two cells wide: `≠`, and the box-drawing lines of the tree. `--ascii` avoids them.
@@ -248,6 +248,47 @@ THEMES: Final = (
             "text-warning": "#875f00",
             "text-error": "#af0000",
             "text-accent": "#8700af",
+        },
+    ),
+    Theme(
+        name="high-contrast",
+        primary="#66ccff",
+        secondary="#ffffff",
+        success="#00ff66",
+        warning="#ffff00",
+        error="#ff6666",
+        accent="#ff99ff",
+        foreground="#ffffff",
+        background="#000000",
+        surface="#000000",
+        panel="#1a1a1a",
+        text_alpha=1.0,
+        variables={
+            "border-blurred": "#aaaaaa",
+            "border": "#ffffff",
+            "block-cursor-background": "#004080",
+            "text-muted": "#d8d8d8",
+        },
+    ),
+    Theme(  # after Okabe and Ito, whose purple is grey to eyes without red or green cones: it is bluer here
+        name="colour-blind",
+        primary="#56b4e9",
+        secondary="#999999",
+        success="#56b4e9",
+        warning="#f0e442",
+        error="#e8771f",
+        accent="#8f9bff",
+        foreground="#e4e4e4",
+        background="#15171a",
+        surface="#1a1d21",
+        panel="#22262b",
+        variables={
+            "border-blurred": "#3a3f46",
+            "border": "#56b4e9",
+            "block-cursor-background": "#2f3841",
+            "text-warning": "#f0e442",  # Textual's tints are told apart half as well
+            "text-error": "#e8771f",
+            "text-accent": "#8f9bff",
         },
     ),
     replace(  # the terminal's own sixteen colours, on its own dark or light background

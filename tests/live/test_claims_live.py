@@ -54,23 +54,3 @@ async def test_a_worker_names_the_thread_of_another(how: str, version: str, code
         )
         assert (named.sandbox.verdict, named.sandbox.findings) == ("match", ())
         lab.let_go()
-
-
-@pytest.mark.parametrize(("how", "version"), CASES)
-async def test_commands_of_a_child_count(how: str, version: str, codex: OpenLab) -> None:
-    lab = codex(
-        {
-            "parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "all done"}],
-            "child": [{"run": UNTIL_LET_GO}, {"say": "ready"}],
-        },
-        version=version,
-    )
-    async with watching(lab) as watched:
-        if how == "tui":
-            (await lab.tui()).submit("[[parent]] go")
-        else:
-            lab.exec("[[parent]] go")
-        child = await observed(watched, parent=True)
-        assert (child.sandbox.verdict, child.sandbox.findings) == ("match", ())
-        assert not any("not counted" in link.by for link in child.links)
-        lab.let_go()

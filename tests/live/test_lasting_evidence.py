@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentdash.model.states import State
 from tests.live import claude
-from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until
 from tests.live.supervisor import Supervisor, recipe, rollouts
@@ -82,29 +80,6 @@ def begin_to_watch(lab: ScriptedLab, lines: Path) -> subprocess.Popen[bytes]:
 def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
     document = json.loads(done.stdout)
     return done.returncode, document["worker"]["state"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
-async def test_label_of_an_escalated_command_stays(codex: OpenLab) -> None:
-    lab = codex({"ask": [{"run": f"sleep {command_seconds(4)}", "escalate": "May I?"}, {"say": "all done"}]})
-    pane = await lab.tui()
-    pane.submit("[[ask]] go")
-    await pane.answer(MENU, "y")
-    assert outcome(wait(lab, pane.id)) == (0, "completed")
-    assert kinds(worker(lab, pane.id)) == {"escalated-flag-left"}
-
-
-async def test_codex_whose_pane_closes_is_followed_by_its_thread(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": f"sleep {command_seconds(4)}"}, {"say": "all done"}]})
-    lab.pane("sleep 600")
-    pane = lab.exec("[[work]] go")
-    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
-    assert outcome(wait(lab, pane.id)) == (0, "completed")
-    await until(lambda: pane.id not in lab.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split())
-    found = worker(lab, pane.id)
-    assert (found["id"], found["state"]) == (*lab.threads(), "completed")
-    assert outcome(wait(lab, pane.id)) == (0, "completed")
-    assert "finished" in agentdash(lab, "explain", pane.id).stdout
 
 
 def worker_or_none(lab: ScriptedLab, target: str) -> dict[str, Any] | None:
@@ -221,21 +196,6 @@ async def test_pane_that_was_never_watched_is_linked_by_its_session_line(codex: 
     assert f"claimed, not proven: its scrollback shows `session id: {thread}`" in said
     assert outcome(wait(lab, pane.id)) == (0, "completed")
     assert worker(lab, pane.id)["id"] == thread
-
-
-async def test_since_is_when_the_state_began(codex: OpenLab) -> None:
-    lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
-    pane = await lab.tui()
-    pane.submit("[[ask]] go")
-    await pane.shows(MENU)
-    waiting = [worker_in(lab, pane.id, State.WAITING_APPROVAL) for _ in range(3)]
-    assert len({each["since"] for each in waiting}) == 1
-
-
-def worker_in(lab: Lab, target: str, state: State) -> dict[str, Any]:
-    found = worker(lab, target)
-    assert found["state"] == state
-    return found
 
 
 async def test_same_pane_id_on_two_servers(codex: OpenLab, monkeypatch: pytest.MonkeyPatch) -> None:

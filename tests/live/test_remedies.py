@@ -28,9 +28,9 @@ from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import find_denials
 from tests.live.clis import new_root
-from tests.live.codex import MENU, Lab, install
+from tests.live.codex import Lab, install
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, until
+from tests.live.patience import scaled
 from tests.live.tmux import outer_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probes are for Linux's sandbox")
@@ -249,30 +249,6 @@ def test_missing_directory_is_created_first(box: Box) -> None:
     assert box.writable() == before | {str(goal)}
 
 
-WIDE: Final = (
-    *("echo x >> ~/.bashrc", "touch ~/new", "touch /etc/newcomer-x", "touch /usr/x", "touch /opt/x"),
-    *("touch ../people/x", "echo x > ~/.codex/config.toml", "touch .codex/x", "touch .agents/x"),
-    "mkdir ~/.ssh",
-)
-
-
-def test_wide_places_get_words(box: Box) -> None:
-    """No home, wherever it lies, no system directory, and not what Codex is allowed to do."""
-    (box.workspace / ".codex").mkdir()
-    (box.workspace / ".codex" / "config.toml").touch()
-    for command in WIDE:
-        denied = box.run(command)
-        assert denied.code != 0, command
-        # without it, homes are recognized by what is in them
-        homes = (str(box.home),) if "../people" in command else ()
-        remedy = box.remedy(command, denied, box.policy(), homes)
-        assert (remedy.where, remedy.once) == (None, None), command
-        assert "outside the sandbox" in remedy.text, command
-    command = "mkdir ~/new"
-    remedy = box.remedy(command, box.run(command), box.policy())
-    assert (remedy.once or "").startswith(f"mkdir -p {box.home}/new && ")
-
-
 def test_read_only_policy(codex: OpenLab) -> None:
     lab = codex({"touch": [{"run": "touch x"}, {"say": "done"}]})
     policy = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
@@ -344,23 +320,6 @@ def test_network_for_a_host(box: Box, profile: str | None, form: str) -> None:
 # ---------------------------------------------------------------- sockets
 
 
-async def test_approved_command_runs_outside(codex: OpenLab) -> None:
-    """A rule that asks would not do it: the approved command would stay inside."""
-    lab = codex({})
-    lab.pane("sleep 1000")
-    wanted = f"tmux -S {lab.tmux} new-window -d 'sleep 97'"
-    policy = from_sandbox_policy({"type": "workspace-write"}, str(lab.workspace))
-    remedy = socket_remedy(lab, wanted, Policy(**{**fields(policy), "approval": "on-request"}))
-    assert remedy.where is None
-    assert remedy.text.startswith("approve that command")
-    lab.model.script = {"ask": [{"run": wanted, "escalate": "May I?"}, {"say": "done"}]}
-    pane = await lab.tui()
-    before = windows(lab)
-    pane.submit("[[ask]] go")
-    await pane.answer(MENU, "y")
-    await until(lambda: windows(lab) == before + 1, "the window")
-
-
 # ---------------------------------------------------------------- flags
 
 
@@ -374,19 +333,6 @@ def test_excluded_flags_are_gone(codex: OpenLab) -> None:
 
 def fields(policy: Policy) -> dict[str, object]:
     return {name: getattr(policy, name) for name in policy.__struct_fields__}
-
-
-def windows(lab: Lab) -> int:
-    return len(lab.run_tmux("list-windows", "-a").splitlines())
-
-
-def socket_remedy(lab: Lab, command: str, policy: Policy) -> Remedy:
-    output = f"error connecting to {lab.tmux} (Operation not permitted)"
-    found = find_denials(command, output, exit_code=1, outcome="ended", policy=policy, cwd="/ws")
-    facts = PathFacts(codex_home=str(lab.home))
-    remedy = remedy_for(found[0], policy, facts, script=command)
-    assert remedy is not None
-    return remedy
 
 
 def run_exec(lab: Lab, once: str, marker: str, **variables: str) -> str:

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -21,13 +20,9 @@ import pytest
 from agentdash.agents.state_paths import state_paths
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import PathRights
-from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.config import Config
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
-from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.state_paths import MountTable, resolve_path
+from agentdash.model.state_paths import resolve_path
 from agentdash.report.predictions import paths_under_policy
 from tests.live.clis import install as install_cli
 from tests.live.clis import new_root
@@ -180,55 +175,6 @@ def test_may_write_agrees_with_a_process_that_tries(box: Sandbox) -> None:
         for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
     } == {False}
     assert rights.can_write(str(box.home / "x")).verdict == "read-only-mount"
-
-
-def test_sandboxed_worker_with_mounts_and_state_paths(box: Sandbox) -> None:
-    """Any program named `opencode` is taken for OpenCode."""
-    (box.workspace / "opencode").symlink_to(sys.executable)
-    started = box.run(
-        str(box.workspace / "opencode"), "-IS", "-c", "input()", XDG_CACHE_HOME=str(box.workspace / "cache")
-    )
-    worker = box.pid(
-        started,
-        lambda p: p.cmdline()[:1] == [str(box.workspace / "opencode")] and linux.ns_pid(p.pid) != p.pid,
-    )
-    sensor, fleet, events = ProcessSensor(), Fleet(), ()
-
-    def poll() -> None:
-        nonlocal fleet, events
-        events = sensor.poll(time.time())
-        fleet = reduce(fleet, events)
-
-    wait_until(lambda: poll() or any(key.pid == worker for key in fleet.state_paths), "the state paths")
-    (seen,) = (p for p in fleet.processes.values() if p.pid == worker)
-    assert (seen.agent, fleet.kernel is not None) == ("opencode", True)
-    assert seen.kernel is not None
-    assert fleet.kernel is not None
-    assert set(seen.kernel.apart_from(fleet.kernel)) == {"user", "pid", "mnt", "net"}
-    assert MountTable(fleet.mounts[seen.kernel.mnt or 0]).may_write(str(box.workspace)) is True
-    first = next(
-        i for i, event in enumerate(events) if isinstance(event, ProcessSeen) and event.process == seen
-    )
-    assert all(
-        first < i
-        for i, event in enumerate(events)
-        if isinstance(event, StatePathsSeen) and event.key == seen.key
-    )
-    assert all(
-        i < first
-        for i, event in enumerate(events)
-        if isinstance(event, MountsSeen) and event.namespace == seen.kernel.mnt
-    )
-    verdicts = {path.path.removeprefix(str(box.root)): path.denied for path in fleet.state_paths[seen.key]}
-    assert verdicts == {
-        "/home/.local/share/opencode": True,
-        "/home/.local/state/opencode": True,
-        "/workspace/cache/opencode": False,
-        "/home/.config/opencode": True,
-    }
-    psutil.Process(worker).kill()
-    wait_until(lambda: poll() or seen.kernel.mnt not in fleet.mounts, "the end of its mounts")
-    assert seen.key not in fleet.state_paths
 
 
 def test_opencode_ends_at_the_predicted_path(box: Sandbox) -> None:

@@ -64,6 +64,14 @@ def test_split_has_its_side_and_size(tmux: Tmux) -> None:
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
+def test_split_closes_with_the_pane_beside_it(tmux: Tmux) -> None:
+    assert split(tmux, "--close-with-pane").returncode == 0
+    tmux("new-window", "-d", "sleep 1000")  # keeps the session alive
+    wait_until(lambda: "tmux       2 panes" in tmux("capture-pane", "-p", "-t", "%1"), "the panes listed")
+    tmux("kill-pane", "-t", "%0")
+    wait_until(lambda: "%1" not in tmux("list-panes", "-a", "-F", "#{pane_id}").split(), "the split to close")
+
+
 def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "my config.toml"
     config.write_text("ascii = true\n")

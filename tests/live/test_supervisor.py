@@ -133,53 +133,6 @@ async def test_workers_are_unreachable_without_a_status_file(codex: OpenLab, pub
     )
 
 
-async def test_supervising_codex_reads_why_its_worker_is_blocked(codex: OpenLab, publish: Publish) -> None:
-    lab = codex({}, config="sandbox_workspace_write.exclude_slash_tmp = true")
-    board = lab.root / "board"
-    board.mkdir()
-    worker = shlex.join(
-        [str(install()), "exec", "-s", "workspace-write", "--skip-git-repo-check", "[[worker]] go"]
-    )
-    start = shlex.join(
-        ["tmux", "-S", str(lab.tmux), "new-window", "-d", "-c", str(lab.workspace), f"{worker} </dev/null"]
-    )
-    wait = agentdash_command(
-        "wait",
-        "[[worker]] go",
-        "--until",
-        "blocked-sandbox,completed",
-        "--timeout",
-        f"{scaled(60):.0f}",
-        "--json",
-    )
-    lab.model.script = {
-        "worker": [{"run": f"echo done > {board}/kanban.txt"}, {"say": "I could not update the board."}],
-        "supervise": [
-            {"run": start, "escalate": "May I start a worker in tmux?"},
-            {"run": agentdash_command("status", "--json"), "yield_ms": round(scaled(30_000))},
-            {"run": wait, "yield_ms": round(scaled(90_000))},
-            {"say": "The worker is blocked."},
-        ],
-    }
-    publish(lab)
-    pane = await lab.tui("-s", "workspace-write", "-a", "on-request")
-    await until(status_file(lab.home).exists)
-    pane.submit("[[supervise]] go")
-    await pane.answer(MENU, "y")
-    await pane.shows("The worker is blocked.")
-    outputs = json.dumps(
-        [
-            item
-            for request in lab.model.requests
-            for item in request["input"]
-            if item["type"] == "function_call_output"
-        ]
-    )
-    assert "agentdash.status/1" in outputs
-    assert "blocked-sandbox" in outputs
-    assert f"was denied {board}/kanban.txt" in outputs
-
-
 async def test_recipe_inside_of_the_sandbox(publish: Publish, supervisor: Supervisor) -> None:
     """Its workers end before they are asked about, the first one before anything is published; the commands
     are those of the README."""

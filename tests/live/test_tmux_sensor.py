@@ -203,26 +203,6 @@ async def test_line_drawing_characters(tmux: Tmux) -> None:
     assert observer.screens[pane][:3] == ("┌──┐ lqqk", "│ab│", "└──┘")
 
 
-async def test_dead_panes_have_status_or_signal(tmux: Tmux) -> None:
-    alive = tmux.open()
-    tmux("set-option", "-g", "remain-on-exit", "on")
-    left, killed = tmux.open("sh -c 'echo; echo last words; exit 3'"), tmux.open()
-    observer = Observer()
-    await observer.until(lambda: killed in observer.panes)
-    os.kill(observer.panes[killed].pid, signal.SIGKILL)
-    await observer.until(lambda: observer.panes[left].dead and observer.panes[killed].dead)
-    # tmux 3.3a does not always reap its children, and then has no status
-    assert (observer.panes[left].dead_status, observer.panes[left].dead_signal) in ((3, None), (None, None))
-    assert (observer.panes[killed].dead_status, observer.panes[killed].dead_signal) in (
-        (None, 9),
-        (None, None),
-    )
-    await observer.until(lambda: "dead" in observer.text(left))
-    # the words are not in the first line: tmux scrolls that away for its line "Pane is dead"
-    assert "last words" in observer.text(left)
-    assert not observer.panes[alive].dead
-
-
 async def test_server_restart(tmux: Tmux) -> None:
     first, second = tmux.open(), tmux.open()
     observer = Observer()
@@ -250,24 +230,6 @@ async def test_server_without_answer(tmux: Tmux) -> None:
     finally:
         os.kill(server, signal.SIGCONT)
     await observer.until(lambda: observer.sources["tmux"].ok)
-
-
-async def test_pane_closes_between_listing_and_capturing(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
-    panes = [tmux.open(f"echo this is {n}; exec sleep 1000") for n in range(4)]
-    ready = Observer()
-    await ready.until(
-        lambda: all("this is" in ready.text(pane) and ready.panes[pane].command == "sleep" for pane in panes)
-    )
-
-    def race(*args: str) -> None:
-        if f"capture-pane -e -p -t {panes[1]}" in args:
-            tmux("kill-pane", "-t", panes[1])
-
-    before_each_call(race, monkeypatch)
-    observer = Observer()
-    await observer.poll()
-    assert set(observer.screens) == {panes[0], panes[2], panes[3]}
-    assert await observer.poll() == [f"-{panes[1]}"]
 
 
 async def test_panes_that_keep_drawing_take_one_call(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,25 +203,3 @@ async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
         lab.pane(shlex.join([str(lab.binary), "sandbox", *options, "--", "sh", "-c", f"{inner} </dev/null"]))
         nested = await seen.until(lambda w: "nested-sandbox" in kinds(w))
     assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", ["nested-sandbox"])
-
-
-def is_looked_at(worker: Worker) -> bool:
-    """Return whether the disk was looked at since the denial."""
-    remedies = [finding.remedy for finding in worker.sandbox.findings if finding.remedy]
-    return bool(remedies) and "if that directory exists" not in (remedies[0].where or "")
-
-
-async def test_denial_has_directory_and_remedy(codex: OpenLab) -> None:
-    lab = codex({})
-    board = lab.root / "board"
-    board.mkdir()
-    lab.model.script = {"work": [{"run": f"echo x > {board}/kanban.db"}, {"say": "could not hand it over"}]}
-    async with watching(lab) as seen:
-        lab.exec("[[work]] go", "-s", "workspace-write")
-        blocked = await seen.until(lambda w: thread_in(State.BLOCKED_SANDBOX)(w) and is_looked_at(w))
-    (finding,) = blocked.sandbox.findings
-    assert finding.kind == "denied-filesystem"
-    assert finding.remedy is not None
-    assert finding.remedy.text == f'[sandbox_workspace_write]\nwritable_roots = ["{board}"]'
-    (entry,) = blocked.sandbox.denials
-    assert entry.remedy == finding.remedy

@@ -103,15 +103,6 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def test_filter_and_search_of_the_library_typed_ahead(terminal: Terminal, home: Path) -> None:
-    terminal.start("replay", "--codex-home", str(home))
-    terminal.shows("? help")
-    repeat(terminal, "/Pus", " / Pus", "? help")
-    terminal.type("Squota")
-    terminal.shows(" S quota")
-    assert terminal.is_running
-
-
 def test_keys_typed_behind_an_enter(terminal: Terminal, home: Path) -> None:
     terminal.start("replay", "--codex-home", str(home))
     terminal.shows("? help")
@@ -121,25 +112,3 @@ def test_keys_typed_behind_an_enter(terminal: Terminal, home: Path) -> None:
             terminal.shows(shown)
             terminal.press("Escape")
             wait_until(partial(terminal.lacks, shown), f"{shown} to close")
-
-
-def test_a_time_typed_ahead_of_its_input(terminal: Terminal, home: Path) -> None:
-    thread = next(home.rglob("*.jsonl")).stem[-36:]
-    terminal.start("replay", thread, "--codex-home", str(home))
-    terminal.shows("? help")
-    for _ in range(TIMES):
-        terminal.type("Sqtq")
-        terminal.shows(" S qtq")
-        assert terminal.is_running
-        terminal.press("Escape")
-        wait_until(lambda: " S qtq" not in terminal.screen, "the input to close")
-
-
-def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
-    terminal.start("demo", "--speed", "0.25")
-    terminal.shows("? help")
-    terminal.press("y")
-    terminal.shows("Copied to tmux's buffer")
-    copied = terminal.run_tmux("show-buffer")
-    assert len(copied) == 36
-    assert copied[:13] in terminal.screen  # a longer message is cut at the end of the line

@@ -63,12 +63,12 @@ def commands(root: Path) -> Iterator[Command]:
         yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)
-    for arguments in (("status", "--watch"),):
+    for arguments in (("status", "--follow"), ("status", "--watch")):
         yield Command(arguments=arguments, writes=MEMORY, lasts=True)
     yield Command(arguments=("doctor", "--json"), writes=MEMORY)
     for arguments in (("line",), ("schema", "status"), ("config", "default")):
         yield Command(arguments=arguments)
-    for arguments in (("completion", "zsh"), ("completion", "fish"), ("--version",)):
+    for arguments in (("config", "check"), ("completion", "zsh"), ("completion", "fish"), ("--version",)):
         yield Command(arguments=arguments)
     yield Command(arguments=("completion", "bash"), programs=("bash",))  # click asks for its version
     yield Command(arguments=("sessions", "--json"), writes=DIGESTS)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -59,26 +56,6 @@ with open(sys.argv[1], "ab", buffering=0) as log:
 """
 """A million lines of three bytes a second, as far as the disk takes them."""
 _MAX_RSS_MB: Final = 400.0
-_ROTATE: Final = """
-import os, sys, time
-path = sys.argv[1]
-content = open(path, "rb").read()
-end = time.monotonic() + 20
-while time.monotonic() < end:
-    for step in range(4):
-        if step == 0:
-            os.truncate(path, len(content) // 2)
-        elif step == 1:
-            os.truncate(path, 0)
-        elif step == 2:
-            os.rename(path, path + ".old")
-        with open(path + ".new", "wb") as new:
-            new.write(content)
-        os.replace(path + ".new", path)
-        time.sleep(0.01)
-os.unlink(path + ".old")
-"""
-"""Ends with the file as it was at the beginning."""
 
 
 def answers(terminal: Terminal, key: bytes) -> bool:
@@ -110,27 +87,7 @@ def flood(stage: Stage) -> Iterator[str]:
     yield from whole(done, (0, 1, 2))
 
 
-@scene("a rollout is cut, replaced and rotated under its readers")
-def rotated(stage: Stage) -> Iterator[str]:
-    terminal = stage.open_screen("--no-tmux")
-    rollout = next(stage.place.day.iterdir())
-    writer = stage.start([sys.executable, "-c", _ROTATE, str(rollout)])
-    while writer.poll() is None:
-        for command in (("check", "--json"), ("status", "--json", "--no-tmux")):
-            yield from whole(stage.run(*command), (0, 1, 2), good=False)
-        terminal.read()
-        terminal.output = terminal.output[-1_000:]
-    yield from quits(terminal)
-    with_digests, anew = stage.run("check", "--json"), stage.run("check", "--json", "--no-cache")
-    if with_digests.out != anew.out or GOOD not in anew.out:
-        yield "digests of another file are believed"
-
-
 # ---------------------------------------------------------------- disks
-
-_WRITERS: Final = 8
-_KILLS: Final = 10
-_CHECK: Final = [sys.executable, "-m", "agentdash", "check", "--json"]
 
 
 @contextmanager
@@ -181,19 +138,9 @@ def _without_space(stage: Stage, folder: Path, reason: str) -> Iterator[str]:
             yield f"export: {done.code} {done.err[-200:]}"
         if file_name.exists():
             yield f"a part of {file_name.name} was left"
-    yield from _record(stage, folder / "journal", reason)
     left = [path.name for path in folder.rglob("*") if path.is_file() and path != filler]
     if any(name.startswith(("status-", ".")) for name in left):
         yield f"left: {left}"
-
-
-def _record(stage: Stage, journal: Path, reason: str) -> Iterator[str]:
-    """Record onto a disk that takes nothing; it is stated, or the command refuses."""
-    terminal = stage.screen("--no-tmux", "--record", str(journal))
-    said = reason.encode()
-    terminal.until(lambda: terminal.process.poll() is not None or said in terminal.output, "an error")
-    if terminal.process.poll() is None:
-        yield from quits(terminal)
 
 
 @scene("read-only home and state", needs_root=True)
@@ -208,27 +155,6 @@ def read_only(stage: Stage) -> Iterator[str]:
         yield from whole(stage.run("status", "--json", "--no-tmux"))
         terminal = stage.open_screen("--no-tmux")
         yield from quits(terminal)
-
-
-@scene("several writers of digests at once, and killed ones")
-def writers(stage: Stage) -> Iterator[str]:
-    plain = stage.run("check", "--json", "--no-cache")
-    for round_ in range(_KILLS):
-        running = [
-            stage.start(_CHECK, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)
-        ]
-        time.sleep(0.1 * round_)
-        for process in running:
-            process.kill()
-            process.wait()
-    at_once = [stage.start(_CHECK, stdout=subprocess.PIPE) for _ in range(_WRITERS)]
-    for process in at_once:
-        out = process.communicate()[0].decode()
-        if (process.returncode, out) != (plain.code, plain.out):
-            yield f"another answer: {process.returncode}"
-    done = stage.run("check", "--json")
-    if (done.code, done.out) != (plain.code, plain.out):
-        yield f"another answer at the end: {done.code}"
 
 
 # ---------------------------------------------------------------- outputs
@@ -247,12 +173,13 @@ _COMMANDS: Final = (
     "since 1h",
     "schema status",
     "status --watch --no-tmux",
+    "status --follow --no-tmux",
 )
 _FULL: Final = {
     "stdout is full": ">/dev/full",
     "stdout and stderr are full": ">/dev/full 2>&1",
 }
-_STREAMS: Final = ("status --watch --no-tmux", "sessions --json")
+_STREAMS: Final = ("status --watch --no-tmux", "status --follow --no-tmux", "sessions --json")
 _START_S: Final = 2.0
 """After which a command writes, on a quiet machine."""
 
@@ -319,11 +246,6 @@ def foreign_proc(stage: Stage) -> Iterator[str]:
         yield f"processes: {source(done, 'processes')}"
 
 
-@scene("in a pid namespace, /proc of its own", needs_root=True)
-def own_proc(stage: Stage) -> Iterator[str]:
-    yield from whole(stage.run("status", "--json", setup=_MOUNT_PROC))
-
-
 @scene("no /proc", needs_root=True)
 def no_proc(stage: Stage) -> Iterator[str]:
     done = stage.run("status", "--json", setup="mount -t tmpfs none /proc")
@@ -342,85 +264,6 @@ def many_processes(stage: Stage) -> Iterator[str]:
 
 # ---------------------------------------------------------------- tmux
 
-_HOSTILE: Final = (
-    "\x1b]0;x\x07\x1b[2J\x1b[31m",
-    "x" * 10_000,
-    "a\nb\r\nc",
-    "#{pane_id}#(touch PLACE/hostile)#[fg=red]",
-    "\u202eright to left\u2066\u200f",
-    "\u3164\u115f",
-    "<b>&amp;</b>|`x`",
-    "%4 -t ; kill-server",
-)
-_FORBIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def _server_pid(stage: Stage) -> int:
-    return int(stage.tmux("display-message", "-p", "#{pid}").stdout)
-
-
-@scene("tmux with 500 panes")
-def many_panes(stage: Stage) -> Iterator[str]:
-    stage.panes(500, "sleep", "1000")
-    done = stage.run("status", "--json")
-    yield from whole(done)
-    if source(done, "tmux") != (True, "500 panes"):
-        yield f"tmux: {source(done, 'tmux')}"
-
-
-@scene("hostile titles and names of tmux windows")
-def hostile_names(stage: Stage) -> Iterator[str]:
-    worker = stage.worker()
-    stage.panes(1, worker, "1000")
-    for hostile in _HOSTILE:
-        # tmux expands formats in these arguments, and in nothing that it lists
-        name = hostile.replace("#", "##").replace("PLACE", str(stage.place.root))
-        stage.tmux("new-window", "-d", "-n", name, worker, "1000")
-        stage.tmux("new-window", "-d", worker, "1000")
-        stage.tmux("select-pane", "-t", ":$", "-T", name)
-    raw = stage.place.root / "raw.sh"
-    raw.write_bytes(
-        b"#!/bin/sh\nprintf '\\033]2;\\377\\376bad\\007\\033]2;\\033[31m\\007'; exec codex 1000\n"
-    )
-    raw.chmod(0o755)
-    env = stage.env | {"PATH": f"{stage.place.root}/bin:{stage.env['PATH']}"}
-    stage.tmux("new-window", "-d", "-e", f"PATH={env['PATH']}", str(raw))
-    done = stage.run("status", "--json")
-    yield from whole(done)
-    count = len(stage.tmux("list-panes", "-a", "-F", "x").stdout.split())
-    if source(done, "tmux") != (True, f"{count} panes") or count <= 2 * len(_HOSTILE):
-        yield f"tmux: {source(done, 'tmux')}"
-    texts = [str(worker) for worker in done.document.get("workers", ())]
-    if len(texts) < 2 * len(_HOSTILE):
-        yield f"{len(texts)} workers"
-    for text in (*texts, stage.run("status").out):
-        if _FORBIDDEN.search(text):
-            yield f"control characters: {_FORBIDDEN.findall(text)[:5]!r}"
-    terminal = stage.open_screen()
-    for key in (b"j", b"j", b"\r", b"\x1b", b"m", b"\x1b"):
-        terminal.press(key)
-    yield from quits(terminal)
-    if (stage.place.root / "hostile").exists():
-        yield "a format was executed"
-
-
-@scene("tmux is stopped, and continued")
-def hangs(stage: Stage) -> Iterator[str]:
-    stage.panes(3, stage.worker(), "1000")
-    pid = _server_pid(stage)
-    terminal = stage.open_screen()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        done = stage.run("status", "--json")
-        yield from whole(done)
-        if source(done, "tmux")[0] is not False or "no answer" not in source(done, "tmux")[1]:
-            yield f"tmux: {source(done, 'tmux')}"
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    if not becomes(lambda: source(stage.run("status", "--json"), "tmux") == (True, "3 panes")):
-        yield "not seen again"
-    yield from quits(terminal)
-
 
 @scene("another tmux is first on PATH")
 def other_version(stage: Stage) -> Iterator[str]:
@@ -435,57 +278,6 @@ def other_version(stage: Stage) -> Iterator[str]:
     yield from whole(done)
     if source(done, "tmux") != (True, "3 panes"):
         yield f"tmux: {source(done, 'tmux')}"
-
-
-# ---------------------------------------------------------------- hosts
-
-_SCRIPTS: Final = {
-    "hangs": "exec sleep 1000",
-    "ignores signals": "trap '' TERM INT HUP; while :; do sleep 1; done",
-    "sends binary data": "exec cat /dev/urandom",
-    "sends an endless line": "exec cat /dev/zero",
-    "prints a banner": r"printf '** Welcome **\n\033[2J\033]0;x\007\n'; exit 0",
-    "sends other documents": """while :; do echo '{"schema":"agentdash.change/1","worker":{}}'; done""",
-    "refuses": r"printf '\033[31mPermission denied\n\n' >&2; exit 255",
-    "dies": "kill -9 $$",
-}
-_HOST: Final = "build1"
-
-
-for _name, _script in _SCRIPTS.items():
-
-    def _play(stage: Stage, script: str = _script) -> Iterator[str]:
-        ssh = stage.place.root / "hosts" / "ssh"
-        ssh.parent.mkdir(mode=0o755)
-        ssh.write_text(f"#!/bin/sh\n{script}\n")
-        ssh.chmod(0o755)
-        stage.env["PATH"] = f"{ssh.parent}:{stage.env['PATH']}"
-        done = stage.run("status", "--json", "--no-tmux", "--host", _HOST)
-        yield from whole(done)
-        failed = [source for source in done.document.get("sources", ()) if not source["ok"]]
-        if _HOST not in json.dumps(failed):
-            yield f"the host looks well: {done.document.get('sources')}"
-        done = stage.run("doctor", "--no-tmux", "--host", _HOST)
-        if done.code not in (0, 1) or "\x1b" in done.out + done.err:
-            yield f"doctor: {done.code} {done.err[-200:]}"
-        yield from quits(stage.open_screen("--no-tmux", "--host", _HOST))
-        if not becomes(lambda: not _running(str(ssh))):
-            yield "an ssh runs on"
-
-    scene(f"the ssh to a host {_name}")(_play)
-
-
-def _running(program: str) -> bool:
-    """Return whether a process has this argument."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if program.encode() in arguments[:2]:
-                return True
-    return False
 
 
 # ---------------------------------------------------------------- terminals

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -181,9 +179,3 @@ async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None
     emitted: list[e.Event] = []
     await recorder.stream(emitted.extend, LatestValue(Fleet()))
     assert "has stopped: Not a directory" in emitted[0].detail
-
-
-def test_signal_of_the_size_limit_is_ignored() -> None:
-    """The test above depends on it."""
-    assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN
-    assert resource.RLIMIT_FSIZE

@@ -30,11 +30,6 @@ async def wait_until_read(pilot):
     await pilot.pause()
 
 
-def selected_title(app):
-    row = app.root.sessions.selected
-    return app.model.entries[row.key].title if row else None
-
-
 @pytest.mark.parametrize("size", [(20, 5), (45, 50), (80, 24), (120, 36), (200, 50)])
 @pytest.mark.parametrize("is_ascii", [False, True])
 async def test_rows_fit(size, is_ascii):

@@ -31,10 +31,6 @@ def words(lines):
     return " ".join(text(lines).split())
 
 
-def with_sandbox(worker, **changes):
-    return replace(worker, sandbox=replace(worker.sandbox, **changes))
-
-
 @WIDTHS
 def test_lines_fit_into_the_panel(cells):
     assert SNAPSHOT.workers

@@ -20,7 +20,7 @@ bind-key    -T prefix l       last-window
         ("/usr/bin/python3.11 -m agentdash", True),
         ("python -I /home/dev/.venv/bin/agentdash demo --speed 4", True),
         ("python3 agentdash.pyz replay", True),
-        ("/usr/bin/python3 /usr/bin/agentdash status --watch", False),
+        ("/usr/bin/python3 /usr/bin/agentdash status --follow", False),
         ("agentdash publish", False),
         ("vim agentdash", False),
         ("python -m http.server", False),

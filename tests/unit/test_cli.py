@@ -21,6 +21,7 @@ from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
 from agentdash.version import described_version
+from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -159,10 +160,12 @@ def test_status_document(home: Path) -> None:
         "cwd": "/home/dev/project",
         "tokens": 4623,
         "git": None,
+        "same_files": [],
+        "label": "",
+        "pinned": False,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "limited_until": None,
-        "same_files": [],
         "history": [
             {
                 "state": "running",
@@ -194,7 +197,7 @@ def test_wait(home: Path) -> None:
     assert (late.returncode, document.pop("worker")["state"]) == (1, "blocked-sandbox")
     assert document.pop("waited_seconds") >= 0
     assert document == {
-        "schema": "agentdash.wait/1",
+        "schema": "agentdash.wait/2",
         "target": channel,
         "until": ["running"],
         "outcome": "timed-out",
@@ -211,7 +214,7 @@ def test_status_watch(home: Path) -> None:
         assert watch.stdout is not None
         assert watch.stderr is not None
         lines = [json.loads(watch.stdout.readline()) for _ in range(5)]
-        assert {(t["schema"], t["change"]) for t in lines} == {("agentdash.change/1", "added")}
+        assert {(t["schema"], t["change"]) for t in lines} == {("agentdash.change/2", "added")}
         gone = next(home.rglob("*01a1fa8b-4086*"))
         gone.unlink()
         while (change := json.loads(watch.stdout.readline()))["change"] == "source":
@@ -250,6 +253,11 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
+        (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
+        (
+            ["explain", "--screen", "/dev/null", "--agent", "nobody"],
+            "invalid worker CLI 'nobody': choose from aider, amp",
+        ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
         (["split"], "not inside tmux"),
@@ -266,7 +274,7 @@ def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) 
 def test_check(home: Path) -> None:
     done = agentdash("check", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/1")
+    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/2")
     assert document["totals"] == {
         "threads": 5,
         "match": 1,
@@ -295,6 +303,21 @@ def test_check(home: Path) -> None:
             "reviewer": "user",
         }
     ]
+
+
+def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
+    capture = captures("opencode-1.18.33")["approve-command"]
+    (tmp_path / "screen.txt").write_text(capture.text)
+    plain = agentdash("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "opencode")
+    assert "waiting-approval" in plain.stdout
+    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines, "width": 100, "height": 30}
+    for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
+        document = {"workers": [{"pane": {**pane, "cursor": cursor}}]}
+        (tmp_path / "pane.json").write_text(json.dumps(document))
+        assert rule in agentdash("explain", "--screen", str(tmp_path / "pane.json")).stdout
+    (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
+    wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
+    assert (wrong.returncode, wrong.stderr.count("\n"), "it has no pane" in wrong.stderr) == (2, 1, True)
 
 
 def test_sessions(home: Path) -> None:
@@ -365,7 +388,7 @@ def test_version_help_and_schema() -> None:
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
-    assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/1"
+    assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/2"
 
 
 def test_a_named_review_is_said_to_be_left_out(home: Path, tmp_path: Path) -> None:

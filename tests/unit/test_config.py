@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import click
 import pytest
 
-from agentdash.cli.config import checked_keys
 from agentdash.config import Config, ConfigError, default_text, load, read
 from agentdash.tui.keys import KEYS, KeymapError, keymap, remapped
 from tests.unit.test_cli import agentdash
@@ -146,6 +144,8 @@ def test_keys_can_be_swapped() -> None:
 def test_config_commands(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('theme = "pink"\nfrob = 1\n')
+    broken = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
+    assert (broken.returncode, broken.stdout, broken.stderr.count("\n")) == (2, "", 2)
     for command in (["status"], ["demo"]):
         refused = agentdash(*command, AGENTDASH_CONFIG=str(file))
         assert (refused.returncode, refused.stderr.count("\n"), f"{file}:1:9: theme" in refused.stderr) == (
@@ -153,13 +153,14 @@ def test_config_commands(tmp_path: Path) -> None:
             1,
             True,
         )
-    file.write_text(agentdash("config", "default").stdout)
-    assert agentdash("status", "--no-tmux", AGENTDASH_CONFIG=str(file)).returncode == 0
-
-
-def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "c.toml"
     file.write_text('theme = "light"\n[keys]\nup = "j"\n')
-    monkeypatch.setenv("AGENTDASH_CONFIG", str(file))
-    with pytest.raises(click.UsageError, match=r"c\.toml:3:6: keys\.up: j is already assigned"):
-        checked_keys(load({}))
+    refused = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
+    assert (
+        refused.returncode,
+        f"{file}:3:6: keys.up: j is already assigned to `down`" in refused.stderr,
+    ) == (
+        2,
+        True,
+    )
+    file.write_text(agentdash("config", "default").stdout)
+    assert agentdash("config", "check", str(file)).returncode == 0

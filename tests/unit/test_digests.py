@@ -9,18 +9,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import msgspec
 import pytest
 
-from agentdash.model.memory import ThreadMemory
-from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
 from agentdash.report import file_audit
 from agentdash.report.audit import audit
@@ -152,17 +148,6 @@ def test_a_child_is_judged_again_when_its_parent_is_there(tmp_path: Path, store:
         assert encoded(audit(wanted, digests=store)) == encoded(audit(wanted))
 
 
-def test_other_requests_give_another_report(home: Path, store: DigestStore) -> None:
-    asked: list[Requested] = []
-    for _ in range(2):
-        recall = partial(ThreadMemory, requests=tuple(asked))
-        report = audit(files(home), recall=recall, digests=store)
-        assert [thread.requested is not None for thread in report.threads] == [bool(asked)] * len(
-            report.threads
-        )
-        asked.append(Requested())
-
-
 def test_other_rules_read_everything_again(
     home: Path, store: DigestStore, read_paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,21 +205,6 @@ def test_digests_with_secrets_are_not_written(home: Path, store: DigestStore) ->
     settle()
     assert secret in encoded(audit(files(home), digests=store)).decode()
     assert not store.path.exists() or secret.encode() not in store.path.read_bytes()
-
-
-def test_two_writers_at_once(home: Path, store: DigestStore) -> None:
-    plain = encoded(audit(files(home)))
-    found: list[bytes] = []
-
-    def run() -> None:
-        found.extend(encoded(audit(files(home), digests=DigestStore(store.path.parent))) for _ in range(5))
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [plain] * 20
 
 
 def test_old_digests_are_dropped_and_a_large_file_is_begun_anew(

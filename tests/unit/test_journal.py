@@ -25,13 +25,13 @@ from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark
-from agentdash.replay.journal import JournalReader, find_overlapping, journal_streams
+from agentdash.replay.journal import find_overlapping, journal_streams
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.exports import build_report
-from agentdash.store.journal import JournalLimits, JournalPacker, Recorder, ScreenChanged
+from agentdash.store.journal import JournalLimits, Recorder
 from tests.unit.rollout_files import BORN, THREAD, line
 from tests.unit.test_library import META
 
@@ -146,19 +146,6 @@ async def test_no_rollout_content_and_no_repetition_is_recorded(tmp_path: Path) 
     )
 
 
-@pytest.mark.parametrize("at", range(7))
-async def test_reading_from_the_middle_begins_with_what_was_known(tmp_path: Path, at: int) -> None:
-    """A family that begins in the middle of a recording has the panes and processes from before."""
-    bench = Bench(tmp_path)
-    await bench.record(STORY)
-    since = NOW + at - 0.5
-    later = [x for x in STORY if isinstance(x, e.RECORDED) and x.at >= since]
-    upto = later[0].at
-    back = reduce(Fleet(), [x for x in without_journal(bench.read(since=since)) if x.at <= upto])
-    expected = reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED) and x.at <= upto])
-    assert restorable(back) == restorable(expected)
-
-
 async def test_end_of_recording_removes_processes_and_keeps_panes(tmp_path: Path) -> None:
     """A worker that lived is unreachable then, and says what it was; one that had ended has ended."""
     bench = Bench(tmp_path)
@@ -192,20 +179,6 @@ async def test_events_beyond_the_limit_are_counted_as_lost(tmp_path: Path) -> No
     recorder.record([e.ProcessesCounted(at=NOW)] * 20_000)
     recorder.record([e.ProcessesCounted(at=NOW)] * 7)
     assert recorder._lost == 7
-
-
-async def _once(hub: object) -> Fleet:
-    await hub.once()
-    return hub.fleet
-
-
-def test_screen_difference_of_changing_height() -> None:
-    packer, reader = JournalPacker(), JournalReader(0.0)
-    screens = [("a",) * 9, ("a",) * 8, ("a",) * 8 + ("b",), (), ("c",)]
-    packed = [packer.pack(drawn(NOW, *screen)) for screen in screens]
-    assert isinstance(packed[1], ScreenChanged)
-    back = reader.read([b"{}", *(e.encode(event) for event in packed if event)])
-    assert [x.screen for x in back if isinstance(x, e.PaneDrawn)] == screens
 
 
 # ---------------------------------------------------------------- the end

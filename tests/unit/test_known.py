@@ -4,8 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from agentdash.cli import app as command_line
 from agentdash.cli.attention import UserAttention
 from agentdash.demo.play import demo_hub
 from agentdash.engine.judge.attention import known_findings, known_kinds
@@ -67,3 +69,26 @@ def test_known_problems_do_not_count_until_they_are_withdrawn(tmp_path: Path) ->
     assert after.counts()["mismatch"] < before.counts()["mismatch"]
     assert user.forget(now) is None
     assert file.read().known == ()
+
+
+def test_the_command_lists_and_undoes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    file = AttentionFile(tmp_path / "state" / "agentdash", tmp_path)
+    worker = worker_of("Compare")
+    file.change(
+        lambda now: replace(now, known=tuple(known_findings(worker, ["tmux-escape", "network-open"], AT)))
+    )
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(command_line, ["known", *arguments])
+        return done.exit_code, done.output
+
+    code, listed = run()
+    assert code == 0
+    assert "1  tmux-escape in /home/dev/project under workspace, no network, since" in listed
+    assert run("--undo", "3")[0] == 2
+    assert "network-open in /home/dev/project" in run("--undo", "2")[1]
+    assert [each.kind for each in file.read().known] == ["tmux-escape"]
+    assert "counts again" in run("--undo", "1")[1]
+    assert "Nothing is marked" in run()[1]

@@ -9,16 +9,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 import zstandard
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.log_texts import line_texts
+from agentdash.agents.session_logs import line_texts
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.entry import Entry, group_families
@@ -307,27 +304,6 @@ def test_problem_of_a_query(text: str, problem: str) -> None:
 
 
 # ---------------------------------------------------------------- dates
-
-
-@pytest.fixture(params=["America/New_York", "Asia/Beirut"])
-def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
-    """Set the local time zone; in Beirut some days have no midnight, in New York the clock changes at two."""
-    monkeypatch.setenv("TZ", request.param)
-    time.tzset()
-    yield ZoneInfo(request.param)
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.slow
-def test_days_end_where_the_next_begins(zone: ZoneInfo) -> None:
-    """Every half hour of a year belongs to the day of its local date, and to no other."""
-    first = int(datetime(2026, 1, 1, tzinfo=zone).timestamp())
-    for at in range(first, first + 365 * 86_400, 1_800):
-        local = datetime.fromtimestamp(at, zone)
-        start, end = parse_period(f"{local:%Y-%m-%d}", NOW)
-        assert start <= at < end, local
-        assert parse_period(f"{local + timedelta(days=1):%Y-%m-%d}", NOW)[0] == end
 
 
 @pytest.mark.parametrize("text", ["whenever", "2026-11", "monday", "24:61", "", "2026-02-30", "9999-12-31"])

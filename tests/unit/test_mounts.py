@@ -46,26 +46,6 @@ def test_mounts_of_codex_workspace_write(path: str, allowed: bool, point: str) -
     assert (mounts.may_write(path), mount.point) == (allowed, point)
 
 
-def test_masks_and_read_only_mounts() -> None:
-    mounts = table("codex-0.169.0-workspace-write")
-    masks = {
-        path: mount.mask
-        for path in ("/home/dev/ws/.codex", "/home/dev/ws/.git", "/tmp/codex-daemon-0", "/")
-        if (mount := mounts.of(path))
-    }
-    assert masks == {
-        "/home/dev/ws/.codex": True,
-        "/home/dev/ws/.git": False,
-        "/tmp/codex-daemon-0": True,
-        "/": False,
-    }
-
-
-def test_mounts_of_codex_read_only() -> None:
-    mounts = table("codex-0.169.0-read-only")
-    assert [mounts.may_write(p) for p in ("/home/dev/ws", "/tmp/x", "/root/x")] == [False, False, False]
-
-
 def test_parse_escapes_and_read_only_filesystems() -> None:
     lines = rb"""27 1 254:0 / / rw - ext4 /dev/vda rw
 28 27 7:0 / /mnt/a\040b\134c\040d rw,relatime shared:7 master:2 - squashfs /dev/loop0 ro,errors=continue

@@ -93,7 +93,6 @@ def test_profile_outranks_legacy_policy() -> None:
             "all files, no network",
             "external",
         ),
-        ({"sandbox_policy": {"type": "moon-base"}}, "files unknown, network unknown", "codex"),
         ({"permission_profile": {"type": "disabled"}}, "full access", "nobody"),
         (
             {

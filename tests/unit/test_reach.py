@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from msgspec.structs import replace
 
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.cli import fleet_access
 from agentdash.cli.fleet_access import FleetView
 from agentdash.cli.reach import reach as reach_command
-from agentdash.collect.processes.linux import aliases
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.reach import reach_of, reach_targets
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
-from agentdash.model.state_paths import Mount
 from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.elements import ViaReport
@@ -72,21 +69,6 @@ def test_of_others_and_the_gone_nothing_is_known() -> None:
     assert PathRights(os.getpid()).may("read", "/proc/self/root/etc").granted is None
 
 
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        ("/home/me/.ssh/key", ["/home/me/.ssh/key", "/mnt/keys/key"]),
-        ("/home/me/.ssh", ["/home/me/.ssh", "/mnt/keys"]),
-        ("/etc/passwd", ["/etc/passwd"]),
-        ("/data/x", []),
-    ],
-)
-def test_place_is_found_under_other_mounts(path: str, found: list[str]) -> None:
-    own = [Mount(1, 0, "/", device="8:1"), Mount(2, 1, "/data", device="8:2")]
-    keys = Mount(2, 1, "/mnt/keys", root="/home/me/.ssh", device="8:1")
-    assert aliases(path, own, [own[0], keys, Mount(3, 1, "/tmp", device="0:9")]) == found
-
-
 def policy(kind: str, **more: object) -> Policy:
     found = from_sandbox_policy({"type": kind, **more}, "/home/me/project")
     assert found is not None
@@ -116,12 +98,6 @@ def test_reach_by_policy() -> None:
     full = reach_by_policy(own(), policy("danger-full-access"))
     assert set(certainties(full).values()) == {"can"}
     assert full.by == "policy"
-
-
-def test_policy_grants_no_more_than_the_user_has() -> None:
-    refused = Reach((Reached(BASHRC, "cannot", "mode"), Reached(DOCKER, "unknown")))
-    wide = policy("workspace-write", writable_roots=["/home/me"], network_access=True)
-    assert certainties(reach_by_policy(refused, wide)) == {BASHRC.path: "cannot", DOCKER.path: "unknown"}
 
 
 def test_union_is_the_most_that_any_process_reaches() -> None:
@@ -174,14 +150,6 @@ def test_report(tmp_path: Path) -> None:
     assert not any(each.kind == "worker" for each in report.workers[1].reached)
     (tree,) = (entry for entry in report.fleet if entry.kind == "worker")
     assert (tree.path, tree.workers) == (f"{tmp_path}/b", ["live"])
-
-
-def test_own_directory_is_no_target() -> None:
-    nested = (worker("above", "/srv"), worker("below", "/srv/project"))
-    report = reach_report(Snapshot(NOW, nested))
-    assert not any(entry.kind == "worker" for entry in report.fleet)
-    past = replace(nested[0], standing=Group.PAST)
-    assert [each.id for each in reach_report(Snapshot(NOW, (past,)), (past,)).workers] == ["above"]
 
 
 def test_inside_of_a_sandbox_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from agentdash.agents.registry import adapters, tables
-from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
-from agentdash.agents.screen_rules import rules_of
+from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, rules_of, versions_tested
 from agentdash.model.states import State
+from agentdash.report.explain import print_screen
 from tests.unit.captures import FOLDERS, PANES, captures
 
 RULES = {agent: rules for agent in adapters() if (rules := rules_of(agent)) is not None}
@@ -282,6 +283,25 @@ def test_no_rule_is_written_twice(agent: str) -> None:
 
 
 # ---------------------------------------------------------------- document
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (
+            ScreenReading("running", "codex.working", "• Working (3s"),
+            ("running", "codex.working", "1.2, 1.3"),
+        ),
+        (ScreenReading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
+        (ScreenReading(None, "codex.approval", "x", partial=True), ("half of a menu", "x")),
+        (NO_READING, ("not decided by this screen", "none matches")),
+    ],
+)
+def test_reading_as_text(reading: ScreenReading, said: tuple[str, ...]) -> None:
+    console = Console(width=100, record=True)
+    print_screen(reading, "codex", ["1.2", "1.3"], console)
+    shown = console.export_text()
+    assert all(part in shown for part in said)
 
 
 COMMAND_ON_SCREEN = "touch shell-ran.txt; sleep 12; echo shell-finished"

@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from agentdash.agents.registry import adapters
-from agentdash.agents.screen_reader import read_screen
-from agentdash.agents.screen_rules import rules_of
+from agentdash.agents.screen_reader import read_screen, rules_of
 from agentdash.model.pane import ScreenUsage
 from tests.unit.captures import captures
 

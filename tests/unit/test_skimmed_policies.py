@@ -155,32 +155,8 @@ def test_newest_lines_of_a_gap(tmp_path: Path) -> None:
     assert found_lines(path, end, end) == ([], False)
 
 
-def test_lines_of_a_gap_that_are_too_long_or_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"[A] short\n" + b"[A]" + b"z" * 5_000 + b"\n")
-    size = path.stat().st_size
-    assert found_lines(path, 0, size, max_line=100).lines == []
-    path.write_bytes(b"[A] without its end")
-    assert found_lines(path, 0, 19).lines == []
-
-
 @pytest.mark.parametrize("shift", range(-4, 5))
 def test_a_mark_across_two_blocks(tmp_path: Path, shift: int) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"p" * 1_000 + b"\n[A] here\n" + b"q" * ((1 << 16) + shift) + b"\n")
     assert found_lines(path, 0, path.stat().st_size) == ([b"[A] here"], True)
-
-
-def test_no_line_is_named_that_is_not_known(tmp_path: Path) -> None:
-    path = tmp_path / ROLLOUT.name
-    thread = path.name.removesuffix(".jsonl")[-36:]
-    known = records(ROLLOUT)
-    profile, sandbox = PROFILES[0]
-    context = known[5]["payload"] | {"permission_profile": profile, "sandbox_policy": sandbox}
-    fill = [known[12] | {"payload": known[12]["payload"] | {"output": "x" * 2_000}}] * 60
-    lines = [*known[:9], *fill, known[1], known[5] | {"payload": context}, *fill]
-    stamps = (stamped(number, line) for number, line in enumerate(lines))
-    path.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in stamps), "utf-8")
-    part, is_skimmed = read(path, thread, SKIM_ABOVE_BYTES)
-    assert is_skimmed
-    assert [period.place for period in part.policies] == ["turn_context, line 6", "turn_context"]

@@ -236,16 +236,6 @@ def test_the_only_current_file_is_that_of_the_home_that_was_not_passed_on(
     assert (count, "there is no status file" in (problem or "")) == (0, True)
 
 
-def test_several_current_files_are_listed(snapshot: Snapshot, inside: Path) -> None:
-    publishers = [published(snapshot, inside / name) for name in ("one", "two")]
-    count, problem = seen_inside()
-    assert count == 0
-    assert (problem or "").endswith(
-        f"; or set CODEX_HOME to one that has a current one: {inside}/one, {inside}/two"
-    )
-    assert len(publishers) == 2
-
-
 def test_a_home_that_was_named_is_not_replaced_by_another(
     snapshot: Snapshot, inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,12 +147,6 @@ async def test_exit_status_and_signal_of_a_dead_pane(
     assert (pane.dead, (pane.dead_status, pane.dead_signal)) == (True, expected)
 
 
-async def test_dead_pane_of_tmux_3_8_has_no_pid(fake_tmux: FakeTmux) -> None:
-    events = await fake_tmux(PANE | {"pane_dead": "1", "pane_pid": "", "pane_dead_status": "3"}).poll(7.0)
-    (pane,) = [event.pane for event in events if isinstance(event, PaneSeen)]
-    assert (pane.dead, pane.pid, pane.dead_status) == (True, 0, 3)
-
-
 @pytest.mark.parametrize(
     ("raw", "lines"),
     [
@@ -188,14 +182,6 @@ async def test_screens_are_clean(fake_tmux: FakeTmux, raw: str, lines: tuple[str
 async def test_error_is_one_clean_line(fake_tmux: FakeTmux, error: str, detail: str) -> None:
     assert await fake_tmux(error=error).poll(7.0) == [
         SourceSeen(at=7.0, name="tmux", ok=False, detail=detail)
-    ]
-
-
-async def test_a_tmux_that_may_not_be_run(fake_tmux: FakeTmux, tmp_path: Path) -> None:
-    sensor = fake_tmux()
-    (tmp_path / "tmux").chmod(0o600)
-    assert await sensor.poll(7.0) == [
-        SourceSeen(at=7.0, name="tmux", ok=False, detail="tmux cannot be started: Permission denied")
     ]
 
 

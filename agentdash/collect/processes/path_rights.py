@@ -1,11 +1,9 @@
-"""Determine what a process may do with a path: write, read, connect. Nothing is opened: `lstat`, `readlink`
-and `listxattr` only.
+"""Determine what a process may do with a path: by its mounts, and by modes and owners. Nothing is opened:
+`lstat`, `readlink` and `listxattr` only.
 
-It is never `False` where the kernel's own rules let the process do it: a writable directory lets its entries
-be replaced (also one that others are mounted below), an owner may change the mode, access lists and
-capabilities grant more than modes; where that is not certain, it is not known. What is not visible from
-outside (Landlock, security modules, seccomp) only refuses more. Not considered: programs
-with set-user-id, other processes that it may trace.
+Where capabilities, access lists, owners or a directory above, in which it may be replaced, could grant what
+modes forbid, it is not known. Landlock, security modules and seccomp, which cannot be read from outside, only
+refuse more. Not considered: programs with set-user-id, other processes that it may trace.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -44,31 +42,9 @@ class Right(NamedTuple):
     granted: bool | None
     """None: not known."""
     how: str = ""
-    """How it has it (`create`, `replace`), what refuses it, or why that is not known."""
+    """`create`, or what refuses it, or why it is not known."""
     at: str = ""
     """The path by which it is granted, free of links: the file, or the directory in which it is created."""
-
-
-class _Step(NamedTuple):
-    """An existing component of a resolved path."""
-
-    path: str
-    stat: os.stat_result
-
-    @property
-    def is_directory(self) -> bool:
-        return stat.S_ISDIR(self.stat.st_mode)
-
-
-class _Resolved(NamedTuple):
-    """A path without links."""
-
-    steps: list[_Step]
-    """The components that exist, `/` first."""
-    links: list[list[_Step]]
-    """The components up to each link on the way, the link last."""
-    missing: str = ""
-    """The rest of the path, which does not exist."""
 
 
 class PathRights:
@@ -84,7 +60,6 @@ class PathRights:
         self.mounts = linux.mounts(pid) if mounts is None else mounts
         """None: not readable."""
         self._table = MountTable(self.mounts or ())
-        self._points = {mount.point for mount in self.mounts or ()}
         self._user = credentials_of(pid)
 
     def can_write(self, path: str) -> WriteAccess:
@@ -101,23 +76,21 @@ class PathRights:
             found = _resolve(self._root, path)
         except (OSError, ValueError):  # of another user, gone, or not a path
             return WriteAccess("unknown")
-        nearest, missing = found.steps[-1], bool(found.missing)
+        nearest, missing = found.nearest, bool(found.missing)
         mount = self._table.of(posixpath.normpath(posixpath.join(nearest.path, found.missing)))
         # writing to devices, pipes and sockets does not write to a mount
         if nearest.is_directory or stat.S_ISREG(nearest.stat.st_mode):
             if mount is None:
                 return WriteAccess("unknown", missing=missing)
             if mount.read_only:
-                return WriteAccess("read-only-mount", missing)
-        passed = [step for link in found.links for step in link[:-1]] + found.steps[:-1]
-        if all(user.allows(each.stat, _SEARCH) for each in passed) and user.allows(
-            nearest.stat, _to_write(nearest)
-        ):
+                return WriteAccess("read-only-mount", missing=missing)
+        may_pass = all(user.allows(above.stat, _SEARCH) for above, _ in found.passed)
+        if may_pass and user.allows(nearest.stat, nearest.to_write):
             return WriteAccess("allowed", missing=missing)
         return WriteAccess("unknown" if user.is_capable else "mode", missing=missing)
 
     def may(self, action: Action, path: str) -> Right:
-        """Return whether the process could write (also create or replace), read, or connect to a path.
+        """Return whether the process could write (also create), read, or connect to a path.
 
         Args:
             action: what it would do.
@@ -130,56 +103,24 @@ class PathRights:
             found = _resolve(self._root, path, self._table)
         except (OSError, ValueError) as error:
             return Right(None, getattr(error, "strerror", None) or str(error))
-        last = found.steps[-1]
-        if action == "write":
-            return self._may_write(user, found)
-        if found.missing:
+        nearest = found.nearest
+        if action != "write" and found.missing:
             return Right(False, "not there")
-        if action == "connect" and not stat.S_ISSOCK(last.stat.st_mode):
+        if action == "connect" and not stat.S_ISSOCK(nearest.stat.st_mode):
             return Right(False, "no socket")
-        return _right(self._allows(user, found.steps, _WRITE if action == "connect" else _READ), "", last)
-
-    # ------------------------------------------------------------ rules; None: not known
-
-    def _may_write(self, user: Credentials, found: _Resolved) -> Right:
-        """Return whether it may write a file or directory, create it, or put another in its place."""
-        last = found.steps[-1]
-        direct = self._may_write_to(user, found.steps)
-        if direct:
-            return Right(True, "create" if found.missing else "", last.path)
-        others = [each for steps in (found.steps, *found.links) for each in self._replaced(user, steps)]
-        for right in others:
-            if right.granted:
-                return right
-        if direct is None or any(right.granted is None for right in others):
-            return _right(None, "", last)
-        return Right(False, "read-only mount") if self._is_read_only(last.path) else _right(False, "", last)
-
-    def _replaced(self, user: Credentials, steps: list[_Step]) -> Iterator[Right]:
-        """Yield whether each entry on the way may be renamed, and another put in its place."""
-        for number in range(len(steps) - 1, 0, -1):
-            entry, above = steps[number], steps[number - 1]
-            if entry.path in self._points:  # what a mount lies on stays where it is
-                continue
-            granted = self._may_write_to(user, steps[:number])
-            is_sticky = bool(above.stat.st_mode & stat.S_ISVTX)
-            if is_sticky and user.uid not in (entry.stat.st_uid, above.stat.st_uid):
-                granted = None if granted is not False and user.is_capable else False
-            yield _right(granted, "replace", above)
-
-    def _may_write_to(self, user: Credentials, steps: list[_Step]) -> bool | None:
-        last = steps[-1]
-        if last.is_directory or stat.S_ISREG(last.stat.st_mode):
-            read_only = self._is_read_only(last.path)
-            if read_only is not False:
-                return None if read_only is None or user.is_capable else False
-        return self._allows(user, steps, _to_write(last))
-
-    def _allows(self, user: Credentials, steps: list[_Step], wanted: int) -> bool | None:
-        """Return whether it may search the directories on the way, and has all wanted bits of the last."""
-        rights = [self._grants(user, step, _SEARCH) for step in steps[:-1]]
-        rights.append(self._grants(user, steps[-1], wanted))
-        return False if False in rights else None if None in rights else True
+        wanted = {"write": nearest.to_write, "read": _READ, "connect": _WRITE}[action]
+        granted = [self._grants(user, above, _SEARCH) for above, _ in found.passed]
+        granted.append(self._grants(user, nearest, wanted))
+        is_read_only = action == "write" and self._is_read_only(nearest)
+        if all(granted) and is_read_only is False:
+            return Right(True, "create" if found.missing else "", nearest.path)
+        if action == "write" and any(self._is_replaceable(user, *each) for each in found.passed):
+            return Right(None, "a directory above it may be changed")
+        if is_read_only:
+            return Right(None, "could mount again") if user.is_capable else Right(False, "read-only mount")
+        if False in granted:
+            return Right(False, "mode")
+        return Right(None, "owner, capabilities or an access list may allow it")
 
     def _grants(self, user: Credentials, step: _Step, wanted: int) -> bool | None:
         if user.allows(step.stat, wanted):
@@ -187,9 +128,19 @@ class PathRights:
         is_changeable = user.is_capable or step.stat.st_uid == user.uid
         return None if is_changeable or self._has_access_list(step.path) else False
 
-    def _is_read_only(self, path: str) -> bool | None:
-        """Return whether the mount of a path refuses changes."""
-        mount = self._table.of(path)
+    def _is_replaceable(self, user: Credentials, above: _Step, entry: _Step) -> bool:
+        """Return whether an entry of a directory could be renamed, and another put in its place."""
+        if self._is_read_only(above) or any(mount.point == entry.path for mount in self.mounts or ()):
+            return False  # what a mount lies on stays where it is
+        owns = user.is_capable or user.uid in (entry.stat.st_uid, above.stat.st_uid)
+        is_sticky = bool(above.stat.st_mode & stat.S_ISVTX)
+        return (owns or not is_sticky) and self._grants(user, above, above.to_write) is not False
+
+    def _is_read_only(self, step: _Step) -> bool | None:
+        """Return whether the mount of a path refuses changes; None: not known."""
+        if not (step.is_directory or stat.S_ISREG(step.stat.st_mode)):
+            return False  # writing to devices, pipes and sockets does not write to a mount
+        mount = self._table.of(step.path)
         return None if mount is None else mount.read_only
 
     def _has_access_list(self, path: str) -> bool:
@@ -200,15 +151,79 @@ class PathRights:
         return any(name in names for name in _ACCESS_LISTS)
 
 
-def _right(granted: bool | None, how: str, step: _Step) -> Right:
-    if granted:
-        return Right(True, how, step.path)
-    return Right(granted, "mode" if granted is False else "owner, access list or mount may allow it")
+class _Step(NamedTuple):
+    """An existing component of a resolved path."""
+
+    path: str
+    stat: os.stat_result
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.stat.st_mode)
+
+    @property
+    def to_write(self) -> int:
+        """Return the permission bits by which it is written, or entries are made in it."""
+        return _WRITE | _SEARCH if self.is_directory else _WRITE
 
 
-def _to_write(step: _Step) -> int:
-    """Return the permission bits by which a file is written, or entries are made in a directory."""
-    return _WRITE | _SEARCH if step.is_directory else _WRITE
+class _Resolved(NamedTuple):
+    """A path without links."""
+
+    nearest: _Step
+    """What it leads to, as far as that exists."""
+    passed: list[tuple[_Step, _Step]]
+    """The directories on the way, and what was looked up in each: links too."""
+    missing: str = ""
+    """The rest of the path, which does not exist."""
+
+
+def _resolve(root: str, path: str, table: MountTable | None = None) -> _Resolved:
+    """Resolve symlinks within the root of a process.
+
+    Args:
+        root: where the root can be opened.
+        path: absolute, as the process sees it.
+        table: its mounts, if places that cannot be seen from outside are refused.
+
+    Raises:
+        OSError: not permitted here, a loop of symlinks, a component that is not a directory, or a part of
+            /proc, where links lead elsewhere than their text.
+    """
+    todo = path.strip("/").split("/")[::-1]
+    steps = [_Step("/", os.stat(f"{root}/"))]
+    passed: list[tuple[_Step, _Step]] = []
+    links = 0
+    while todo:
+        name = todo.pop()
+        if name in ("", "."):
+            continue
+        if not steps[-1].is_directory:
+            raise NotADirectoryError(f"{steps[-1].path} is not a directory")
+        if name == "..":
+            passed.append((steps[-1], steps[-1]))
+            steps = steps[:-1] or steps
+            continue
+        below = posixpath.join(steps[-1].path, name)
+        mount = table.of(below) if table else None
+        if mount is not None and mount.fstype in _NAMES_ARE_NO_PLACES:
+            raise PermissionError(f"in {mount.fstype}")
+        try:
+            found = os.lstat(f"{root}{below}")
+        except FileNotFoundError:
+            return _Resolved(steps[-1], passed, "/".join((name, *reversed(todo))))
+        passed.append((steps[-1], _Step(below, found)))
+        if not stat.S_ISLNK(found.st_mode):
+            steps.append(_Step(below, found))
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise OSError(f"too many links: {path}")
+        target = os.readlink(f"{root}{below}")
+        todo += target.split("/")[::-1]
+        if target.startswith("/"):
+            steps = steps[:1]
+    return _Resolved(steps[-1], passed)
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -243,48 +258,3 @@ def credentials_of(pid: int) -> Credentials | None:
         )
     except (KeyError, IndexError, ValueError):
         return None
-
-
-def _resolve(root: str, path: str, table: MountTable | None = None) -> _Resolved:
-    """Resolve symlinks within the root of a process.
-
-    Args:
-        root: where the root can be opened.
-        path: absolute, as the process sees it.
-        table: its mounts, if places that cannot be seen from outside are refused.
-
-    Raises:
-        OSError: not permitted here, a loop of symlinks, a component that is not a directory, or a part of
-            /proc, where links lead elsewhere than their text.
-    """
-    todo = path.strip("/").split("/")[::-1]
-    steps = [_Step("/", os.stat(f"{root}/"))]
-    links: list[list[_Step]] = []
-    while todo:
-        name = todo.pop()
-        if name in ("", "."):
-            continue
-        if not steps[-1].is_directory:
-            raise NotADirectoryError(f"{steps[-1].path} is not a directory")
-        if name == "..":
-            steps = steps[:-1] or steps
-            continue
-        below = posixpath.join(steps[-1].path, name)
-        mount = table.of(below) if table else None
-        if mount is not None and mount.fstype in _NAMES_ARE_NO_PLACES:
-            raise PermissionError(f"in {mount.fstype}")
-        try:
-            found = os.lstat(f"{root}{below}")
-        except FileNotFoundError:
-            return _Resolved(steps, links, "/".join((name, *reversed(todo))))
-        if not stat.S_ISLNK(found.st_mode):
-            steps = [*steps, _Step(below, found)]
-            continue
-        links.append([*steps, _Step(below, found)])
-        if len(links) > _MAX_LINKS:
-            raise OSError(f"too many links: {path}")
-        target = os.readlink(f"{root}{below}")
-        todo += target.split("/")[::-1]
-        if target.startswith("/"):
-            steps = steps[:1]
-    return _Resolved(steps, links)

@@ -21,7 +21,13 @@ from typing import Final
 
 import msgspec
 
-from agentdash.collect.scheduler import BUSY_INTERVAL_S, PollScheduler, busy_interval, poll_repeatedly
+from agentdash.collect.scheduler import (
+    BUSY_INTERVAL_S,
+    QUIET_INTERVAL_S,
+    PollScheduler,
+    busy_interval,
+    poll_repeatedly,
+)
 from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reason, run_commands
 from agentdash.collect.tmux.servers import TmuxServer
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
@@ -379,14 +385,13 @@ class TmuxPaneSource:
             self._sensor.close()
 
     async def _rest(self, fleet: Fleet) -> None:
-        """Return after a pause; while all is quiet, when a server runs."""
-        if not self._scheduler.is_quiet(fleet):
-            await asyncio.sleep(max(self._scheduler.pause(fleet), self._interval_s))
-            return
-        rested = 0.0
-        while rested < _SILENT_INTERVAL_S and not (rested and self._sensor.has_news()):
-            await asyncio.sleep(_LOOK_INTERVAL_S)
-            rested += _LOOK_INTERVAL_S
+        """Return after a pause; while all is quiet, only once a server has run."""
+        await asyncio.sleep(max(self._scheduler.pause(fleet), self._interval_s))
+        if self._scheduler.is_quiet(fleet):
+            rested = QUIET_INTERVAL_S
+            while rested < _SILENT_INTERVAL_S and not self._sensor.has_news():
+                await asyncio.sleep(_LOOK_INTERVAL_S)
+                rested += _LOOK_INTERVAL_S
 
     def _is_optional_absence(self, event: Event) -> bool:
         """Return whether an event is the absence of an optional default server. Once it has been there, it is

@@ -65,6 +65,12 @@ def own_server(environ: Mapping[str, str] = os.environ) -> str | None:
     return _server(socket, _socket_folder(environ)).label if socket else None
 
 
+def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
+    """Return the key of a pane, by its id, on the server that agentdash runs in; None outside tmux."""
+    here = current_pane(environ)
+    return PaneKey(here.server, pane) if here else None
+
+
 def server_of(label: str, environ: Mapping[str, str] = os.environ) -> TmuxServer:
     """Return the server of a label (`PaneKey.server`)."""
     folder = _socket_folder(environ)

@@ -176,7 +176,7 @@ def home_directory(fleet: Fleet, thread: Thread) -> str | None:
             return home.rstrip("/") or None
     if customary := home_of(thread.cwd):
         return customary
-    rollout = thread.file.path if thread.file else thread.path or ""
+    rollout = thread.file.path if thread.file else ""
     if rollout.startswith("/") and _CODEX_HOME in rollout:
         return rollout.partition(_CODEX_HOME)[0] or None
     if thread.home is not None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
 from agentdash.engine.edits import add_edits, named_files
-from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
-from agentdash.model.denials import Denial, LedgerEntry
+from agentdash.model.denials import Denial, LedgerEntry, stable_target
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS, SHOWN_OUTPUT_LINES
 from agentdash.model.observation import Applied, Effect, SandboxObservation
@@ -35,7 +34,9 @@ _MAX_WHOLE_TAILS: Final = 20
 _MAX_TAIL_CHARS: Final = 1_500
 """Characters kept of the end of a call's output: what the worker panel can show."""
 _MAX_RECENT: Final = 8
-"""Call ids and pids kept of an observation, and calls of a thread that drive tmux."""
+"""Call ids and pids kept of an observation or a denial, and calls of a thread that drive tmux."""
+_MAX_DENIALS: Final = 200
+"""Distinct denials kept of a thread, the newest; how many were dropped is counted."""
 _UNSTATED_SANDBOX: Final = Policy(Filesystem.READ_ONLY, Network.UNKNOWN, (PolicyRule("/", "read"),))
 """Policy assumed for rollouts that state none, where Codex itself reports that its sandbox denied a command
 (up to 0.36)."""
@@ -429,3 +430,104 @@ def _merge_observations(old: SandboxObservation, new: SandboxObservation) -> San
         calls=_append_recent(old.calls, new.calls),
         pids=_append_recent(old.pids, new.pids),
     )
+
+
+# ------------------------------------------------------------
+# The denial ledger of a thread: everything its sandbox refused, got past or not
+
+
+def record_denials(thread: Thread, call: Call, at: float) -> Thread:
+    """Enter the denials of a call that has ended, and mark those that it got past.
+
+    Args:
+        thread: its ledger is that before the call.
+        call: with its outcome and its denials.
+        at: when it ended (unix seconds).
+    """
+    entries = thread.denials
+    if not entries and not call.denials:  # as good as always: looking through the calls takes longer
+        return thread
+    for denial in call.denials:
+        entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_of(call))
+    entries = tuple(entry for entry in entries if not _is_taken_back(entry, call))
+    if _succeeded(call):
+        entries = tuple(_after_success(entries, thread, call))
+    if entries is thread.denials:
+        return thread
+    dropped = max(0, len(entries) - _MAX_DENIALS)
+    return replace(thread, denials=entries[-_MAX_DENIALS:], denials_dropped=thread.denials_dropped + dropped)
+
+
+def _enter(
+    entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, *, at: float, policy: int
+) -> tuple[LedgerEntry, ...]:
+    """Add a denial; one of the same operation and target, random names apart, is counted, and moves to the
+    end."""
+    for index, old in enumerate(entries):
+        if old.operation != denial.operation or not _is_same(old, denial):
+            continue
+        merged = replace(
+            old,
+            target=denial.target,
+            certainty="certain" if "certain" in (old.certainty, denial.certainty) else "likely",
+            quote=denial.quote,
+            source=denial.source,
+            last=max(old.last, at),
+            count=old.count + (call.id not in old.calls),
+            calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_RECENT:],
+            policy=policy,
+            by_mcp=call.is_mcp,
+            got_past=_is_settled(denial, call),
+        )
+        return (*entries[:index], *entries[index + 1 :], merged)
+    entry = LedgerEntry(
+        what=denial.what,
+        operation=denial.operation,
+        target=denial.target,
+        certainty=denial.certainty,
+        quote=denial.quote,
+        first=at,
+        last=at,
+        calls=(call.id,),
+        nested=denial.nested,
+        policy=policy,
+        source=denial.source,
+        by_mcp=call.is_mcp,
+        got_past=_is_settled(denial, call),
+    )
+    return (*entries, entry)
+
+
+def _is_taken_back(entry: LedgerEntry, call: Call) -> bool:
+    """Return whether an entry rests only on what a call had printed while it ran, and its end explains."""
+    return entry.calls == (call.id,) and not any(_is_same(entry, denial) for denial in call.denials)
+
+
+def _is_settled(denial: Denial, call: Call) -> bool:
+    """Return whether the program that was denied warned of it, and ended well all the same."""
+    return call.exit_code == 0 and call.outcome == "ended" and denial.is_aside
+
+
+def _succeeded(call: Call) -> bool:
+    return call.kind in ("command", "patch") and call.exit_code in (0, None) and call.outcome == "ended"
+
+
+def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:
+    """Yield the entries; those of the same command are got past."""
+    script, scripts = call.script or call.text, _denied_scripts(thread)
+    for entry in entries:
+        is_open = not entry.got_past and call.id not in entry.calls
+        is_denied_again = any(_is_same(entry, denial) for denial in call.denials)
+        is_repeated = any(scripts.get(other) == script for other in entry.calls)
+        yield replace(entry, got_past=True) if is_open and is_repeated and not is_denied_again else entry
+
+
+def _denied_scripts(thread: Thread) -> dict[str, str]:
+    """Return the scripts of calls with denials, by the ids of these."""
+    return {call.id: call.script or call.text for call in thread.calls if call.denials}
+
+
+def _is_same(entry: LedgerEntry, denial: Denial) -> bool:
+    if entry.what != denial.what:
+        return False
+    return entry.target == denial.target or stable_target(entry.target) == stable_target(denial.target)

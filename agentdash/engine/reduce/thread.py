@@ -30,7 +30,7 @@ _MAX_GRANTS: Final = 64
 """Kept of a thread, the newest."""
 _STATED_AT_START: Final = (
     *("agent", "cwd", "version", "originator", "source", "parent", "forked_from"),
-    *("nickname", "role", "path", "side_chat", "helper"),
+    *("nickname", "role", "side_chat", "helper"),
 )
 """Fields of a thread that its first line states."""
 _OTHER_REASONS: Final = "for other reasons"

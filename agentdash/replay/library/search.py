@@ -1,6 +1,6 @@
 """Full-text search over session logs: prompts, messages, reasoning, commands, patches, outputs, errors.
 
-Most of a file is skipped as bytes: a line is decoded only if it contains all the words somewhere, and a hit
+Most lines are skipped as bytes: one is decoded only if it contains all the words somewhere, and a hit
 counts only if they are in one of these texts.
 """
 
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agentdash.agents.codex.home import blocks
+from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.lineage import line_time
-from agentdash.agents.log_texts import line_texts
-from agentdash.agents.session_logs import LogReader, SessionLog, log_of
+from agentdash.agents.session_logs import LogReader, SessionLog, line_texts, log_of
 from agentdash.model.events import CallEnded, CallStarted, MessageLogged, TurnEnded
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
 
 HitKind = Literal["prompt", "message", "command", "output", "error", "patch", "reasoning", "search"]
@@ -36,6 +33,8 @@ _ESCAPED_LETTER: Final = re.compile(rb"\\u(?!00[0-7])")
 """A letter beyond ASCII as some JSON encoders write it; control characters have escapes as well."""
 _LITERAL: Final = re.compile(r"[!#-\[\]-~]+")
 """Text that JSON contains literally, in any encoding."""
+_STEP_LINES: Final = 500
+"""Lines after which the search can be stopped."""
 _HEADER_LINES: Final = 2
 """First lines of a rollout: they determine which of the others are copied from a parent."""
 
@@ -112,7 +111,7 @@ class TextSearch:
         self.over = False
 
     def steps(self) -> Iterator[None]:
-        """Search; yield after each hit and each block of about 1 MiB."""
+        """Search; yield after each hit, and from time to time."""
         for path in self._paths:
             if (log := log_of(path)) is None:
                 continue
@@ -131,16 +130,16 @@ class TextSearch:
             self.left_out += max(0, in_file - _MAX_HITS_PER_FILE)
 
     def _hits(self, log: SessionLog) -> Iterator[Hit | None]:
-        """Yield the hits in a log; None after each block."""
+        """Yield the hits in a log, and None from time to time."""
         reader = log.reader()
-        for first, block in _line_blocks(log.path):
-            if first == 1:
-                reader.read(block.split(b"\n", _HEADER_LINES)[:_HEADER_LINES])
-            if self._terms.may_match(block):
-                for number, line in enumerate(block.split(b"\n"), first):
-                    if self._terms.may_match(line) and (hit := self._hit(log, reader, line, number)):
-                        yield hit
-            yield None
+        for number, line in enumerate(open_lines(log.path), 1):
+            if self._terms.may_match(line):
+                if (hit := self._hit(log, reader, line, number)) is not None:
+                    yield hit
+            elif number <= _HEADER_LINES:
+                reader.read((line,), number)
+            if number % _STEP_LINES == 0:
+                yield None
 
     def _hit(self, log: SessionLog, reader: LogReader, line: bytes, number: int) -> Hit | None:
         """Return the hit in a line: the parts of a patch, or of arguments, are one."""
@@ -149,22 +148,6 @@ class TextSearch:
             shown, marks = self._terms.excerpt(text)
             return Hit(log.path, log.thread, number, line_time(line) or reader.at, what, shown, marks)
         return None
-
-
-def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield complete lines, about 1 MiB at a time, with the number of the first. Lines are cut at
-    `MAX_LINE_BYTES`."""
-    number, partial = 1, b""
-    for data in chain(blocks(path), (b"",)):
-        whole, newline, rest = data.rpartition(b"\n")
-        if newline or not data:
-            lines = partial + whole if newline else partial
-            if lines:
-                yield number, lines
-            number += lines.count(b"\n") + 1
-            partial = rest
-        else:
-            partial = (partial + data)[: MAX_LINE_BYTES + 1]
 
 
 def _texts(log: SessionLog, reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:

@@ -41,13 +41,8 @@ _ROLES: Final = {"user": "you: ", "agent": "agent: "}
 
 def conversation_tab(tab: str, found: Conversation, cells: int, look: Look) -> list[Line]:
     """Return the lines of one of `READING_TABS`."""
-    match tab:
-        case "Talk":
-            lines = _talk(found, cells, look)
-        case "Changes":
-            lines = _changes(found, cells, look)
-        case _:
-            lines = _commands(found, cells, look)
+    draw = {"Talk": _talk, "Commands": _commands, "Changes": _changes}[tab]
+    lines = draw(found, cells, look)
     if found.problem:
         lines += paragraph(f"cannot be read to its end: {found.problem}", cells, "stuck")
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tests.live.hands.dashboard import HELP, UNCOVERED, copied_id
+from tests.live.hands.dashboard import HELP, UNCOVERED, copied, copied_id
 from tests.live.hands.hands import Seen, Walk, lacks, shows
 
 _TRACK = re.compile(r"\d\d:\d\d:\d\d (\S+) \d\d:\d\d:\d\d  x")
@@ -79,14 +79,14 @@ def row(number: int) -> Seen:
 
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
-LIST = shows("LIBRARY", "kanban.db")
+LIST = shows("LIBRARY", "may not write")
 LIBRARY_HELP = shows("Filter: every term has to match")
 LIBRARY: Walk = (
     (lambda hands: None, LIST),
     ("j", row(1)),
     ("k", row(0)),
     ("G", row(2)),
-    ("g", row(0)),
+    ("home", row(0)),
     ("l", CHILD),
     ("h", NO_CHILD),
     ("z", CHILD),
@@ -98,7 +98,7 @@ LIBRARY: Walk = (
     ("S", shows("words that were said")),
     ('"kanban"', None),
     ("enter", shows('"kanban"  2 hits', "esc back")),
-    ("escape", LIST),
+    ("escape", lacks("esc back")),
     ("?", LIBRARY_HELP),
     ("escape", UNCOVERED),
     ("click ? help", LIBRARY_HELP),
@@ -109,7 +109,7 @@ LIBRARY: Walk = (
     ("enter", shows(" REPLAY ")),
     ("q", LIST),
     ("y", copied_id),
-    ("C", lambda hands: f": {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
+    ("C", copied("codex resume 01")),
     ("s", shows("Sorted by tokens")),
     ("t", shows("Theme: light")),
     ("q", None),

@@ -22,17 +22,10 @@ _COPY_PAUSE_S: Final = 1.0
 """Copied lines are written without pauses; a model needs longer for its first response."""
 _HELPER_SOURCES: Final = frozenset(
     (
-        "review",
-        "compact",
-        "guardian",
-        "guardian_review",
-        "guardian_subagent",
-        "memory_consolidation",
-        "thread_title",
+        *("review", "compact", "guardian", "guardian_review", "guardian_subagent"),
+        *("memory_consolidation", "thread_title"),
     )
 )
-
-
 _SIDE_CHAT: Final = "tui_side_chat"
 """`thread_source` of a conversation beside another one in a TUI, `forked_from_id` (0.171)."""
 
