@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from agentdash.agents.session_logs import is_transcript
+from agentdash.agents.session_logs import agent_of_log
 from agentdash.documents.worker import (
     DenialReport,
     FindingReport,
@@ -171,7 +171,7 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
         id=thread,
         parent=None,
         file=file,
-        agent="claude" if is_transcript(Path(file)) else "codex",
+        agent=agent_of_log(Path(file)),
         cli_version=None,
         verdict="unverified",
         state="unreachable",
