@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "split": _Entry("split", "Look", "The dashboard in a tmux split"),
     "back": _Entry("split", "Look", "Back to the dashboard, in tmux"),
     "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
+    "label": _Entry("label", "Look", "Name a worker's session as you call it"),
     "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
     "since": _Entry("since", "Look", "What happened since a time"),

@@ -1,5 +1,5 @@
-"""What a dashboard keeps of its user, in the file and in the hub at once: looks, acknowledgements and known
-findings; and `agentdash known`, which lists these findings."""
+"""What a dashboard keeps of its user, in the file and in the hub at once: looks, acknowledgements, known
+findings, labels and pins; and `agentdash known`, which lists these findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.engine.hub import Hub
-from agentdash.engine.judge.attention import known_findings, known_kinds
+from agentdash.engine.judge.attention import NO_SESSION, bookmark_of, known_findings, known_kinds
 from agentdash.model.events import AttentionRecalled
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
@@ -25,7 +25,7 @@ _SLACK_S: Final = 1.0
 
 
 class UserAttention:
-    """Keeps looks, acknowledgements and known findings of the user of one dashboard.
+    """Keeps looks, acknowledgements, known findings, labels and pins of the user of one dashboard.
 
     Args:
         hub: the hub that judges by them.
@@ -66,6 +66,13 @@ class UserAttention:
             return replace(before, known=tuple(left))
 
         return self._keep(others)
+
+    def mark(self, worker: Worker, label: str, *, pinned: bool) -> str | None:
+        """Label and pin the session of a worker; return an error message where that cannot be kept."""
+        new = bookmark_of(worker, label, pinned=pinned)
+        if new is None:
+            return NO_SESSION
+        return self._keep(lambda known: known.mark(new))
 
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds); return an error message where that cannot be

@@ -386,7 +386,7 @@ def find(snapshot: Snapshot, target: str) -> Found:
             return _workers_in(snapshot, key)
     is_prefix = len(target) >= MIN_PREFIX_CHARS
     for match in (
-        [w for w in snapshot.workers if target in (w.id, w.name)],
+        [w for w in snapshot.workers if target in (w.id, w.name, w.label)],
         [w for w in snapshot.workers if is_prefix and w.id.startswith(target)],
         [w for w in snapshot.workers if w.host and _is_there(w, target, is_prefix=is_prefix)],
     ):

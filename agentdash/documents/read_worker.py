@@ -87,6 +87,7 @@ class _Reader:
             pane_there=worker.pane,
             git=self._read("repository", Repository, worker.git) if worker.git else None,
             on_screen=worker.on_screen,
+            label=worker.label,
             notes=tuple(self._notes),
         )
 

@@ -363,6 +363,10 @@ class WorkerReport(msgspec.Struct):
     """Files of its repository that another live worker has edited as well within half an hour."""
     known: list[str] = []
     """The kinds of its findings that the user has marked as known: nothing counts them as problems."""
+    label: str = ""
+    """What the user calls it; empty: by its name."""
+    pinned: bool = False
+    """Whether the user has pinned it: it stands above all groups of the list."""
 
 
 def worker_report(worker: w.Worker) -> WorkerReport:
@@ -396,6 +400,8 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         limited_until=iso(worker.limited_until),
         same_files=[_same_file_report(each) for each in worker.same_files],
         known=list(worker.known),
+        label=worker.label,
+        pinned=worker.pinned,
     )
 
 

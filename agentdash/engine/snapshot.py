@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.edits import same_files
-from agentdash.engine.judge.attention import judge_attention, known_kinds
+from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.requests import remote_directory_finding
@@ -208,6 +208,7 @@ class _SnapshotBuilder:
         self._cache.forget_others(self._workers, len(self._workers))
         self._count_approvals_once()
         self._find_same_files()
+        self._add_bookmarks()
         return Snapshot(
             at=self._now,
             workers=tuple(in_tree_order(self._workers)),
@@ -239,6 +240,14 @@ class _SnapshotBuilder:
             marked = partial(replace, worker, same_files=files)
             self._workers[ident] = self._cache.value("marked", ident, (worker, files), marked)
             self._dues.append(60 * (minute + 1))
+
+    def _add_bookmarks(self) -> None:
+        """Add the labels and pins of the user; a label that another host's user has given stays below it."""
+        for mark in self._attention.bookmarks:
+            worker = self._workers.get(mark.worker)
+            if worker is not None and is_of(mark, worker):
+                make = partial(replace, worker, label=mark.label or worker.label, pinned=mark.pinned)
+                self._workers[worker.id] = self._cache.value("bookmarked", worker.id, (worker, mark), make)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)

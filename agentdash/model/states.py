@@ -116,8 +116,20 @@ class KnownFinding(msgspec.Struct, frozen=True):
     """When the user marked it (unix seconds)."""
 
 
+class Bookmark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The label and the pin that the user has given to a session."""
+
+    worker: str
+    """Thread id, or pane."""
+    started: float | None = None
+    """When the session began (unix seconds), where the id does not outlast it: a pane gets others."""
+    label: str = ""
+    pinned: bool = False
+    """Whether it stands above all groups."""
+
+
 class Attention(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the user has looked at, acknowledged, and knows of."""
+    """What the user has looked at, acknowledged, knows of, and has labelled or pinned."""
 
     looked_at: float | None = None
     """When the user last looked (unix seconds), before the present look; None: never."""
@@ -125,11 +137,19 @@ class Attention(msgspec.Struct, frozen=True, omit_defaults=True):
     """At most one of a worker."""
     known: tuple[KnownFinding, ...] = ()
     """The newest last."""
+    bookmarks: tuple[Bookmark, ...] = ()
+    """At most one of a worker, the newest last."""
 
     def add(self, new: Acknowledgement) -> Attention:
         """Return it with an acknowledgement, in place of that worker's last one."""
         others = (each for each in self.acknowledged if each.worker != new.worker)
         return msgspec.structs.replace(self, acknowledged=(*others, new))
+
+    def mark(self, new: Bookmark) -> Attention:
+        """Return it with a bookmark, in place of that worker's last one; without, if it says nothing."""
+        others = tuple(each for each in self.bookmarks if each.worker != new.worker)
+        kept = (new,) if new.label or new.pinned else ()
+        return msgspec.structs.replace(self, bookmarks=(*others, *kept))
 
     def remove(self, worker: str) -> Attention:
         """Return it without the acknowledgement of a worker."""

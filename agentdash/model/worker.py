@@ -165,6 +165,10 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its group, as judged with what the user has looked at; None: by its state alone."""
     known: tuple[str, ...] = ()
     """The kinds of its findings that the user has marked as known."""
+    label: str = ""
+    """What the user calls it; empty: by its name."""
+    pinned: bool = False
+    """Whether the user has pinned it: it stands above all groups."""
     started: float | None = None
     """When it began (unix seconds)."""
     git: Repository | None = None
@@ -195,6 +199,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     def group(self) -> Group:
         """Return its group in the list."""
         return self.standing or group_of_state(self.state)
+
+    @property
+    def title(self) -> str:
+        """Return what it is called in lists."""
+        return self.label or self.name
 
     @property
     def needs_you(self) -> bool:

@@ -239,7 +239,7 @@ class FileStream:
             offset = size - window + len(file.readline(window))
         self.line = 0
         self._lines = LineReader(self.path, offset, ends_with_record=True)
-        seen = replace(self._seen, at=self._due, size=size, skimmed=True)
+        seen = replace(self._seen, at=self._due, modified=self._due, size=size, skimmed=True)
         self.opening = seen, FileGapSkipped(at=self._due, thread=seen.thread)
 
     def _fail(self, error: OSError) -> Step | None:
@@ -247,7 +247,8 @@ class FileStream:
         self.problem = clean_line(error.strerror or str(error))
         if self._seen is None:
             return None
-        return self._step([replace(self._seen, at=self._due, unreadable=self.problem)])
+        due = self._due  # when it was written is later than the time of a replay
+        return self._step([replace(self._seen, at=due, modified=due, unreadable=self.problem)])
 
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening

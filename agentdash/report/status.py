@@ -122,7 +122,7 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
         cells = (agent, ago(snapshot.at, worker.last_activity)) if wide else ()
         table.add_row(
             Text(f"{worker.state}{stalled}", _STYLES.get(worker.group, "")),
-            Text("  " * min(worker.depth, MAX_INDENT) + host + mask_secrets(worker.name)),
+            Text("  " * min(worker.depth, MAX_INDENT) + host + mask_secrets(worker.title)),
             *map(Text, cells),
             Text(_sandbox_cell(worker.sandbox, in_words=wide)),
             Text(mask_secrets(worker.fact.text), no_wrap=not is_asking, overflow="ellipsis"),

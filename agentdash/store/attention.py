@@ -1,7 +1,8 @@
-"""Keep what the user has looked at, acknowledged and knows of in a small JSON file; emit it as it changes.
+"""Keep what the user has looked at, acknowledged, knows of and labelled in a small JSON file; emit it as it
+changes.
 
-The file has ids, states, kinds of findings, directories, times and digests: no texts of sessions. It is
-replaced whole, and read again before each change, so that several dashboards add to each other.
+The file has ids, states, kinds of findings, directories, times, digests and labels: no texts of sessions. It
+is replaced whole, and read again before each change, so that several dashboards add to each other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAME: Final = "attention.json"
 _KEPT_S: Final = 30 * 86_400.0
 """Of an acknowledgement: as long as the memory file keeps workers."""
 _MAX_KEPT: Final = 500
-"""Acknowledgements of one home, and known findings, the newest ones: 60 kB each."""
+"""Acknowledgements of one home, known findings, and bookmarks, the newest ones: 60 kB each."""
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -86,7 +87,9 @@ class AttentionFile:
 def _bounded(known: Attention) -> Attention:
     newest = sorted(known.acknowledged, key=lambda each: each.at)[-_MAX_KEPT:]
     kept = tuple(each for each in newest if newest[-1].at - each.at < _KEPT_S)
-    return msgspec.structs.replace(known, acknowledged=kept, known=known.known[-_MAX_KEPT:])
+    return msgspec.structs.replace(
+        known, acknowledged=kept, known=known.known[-_MAX_KEPT:], bookmarks=known.bookmarks[-_MAX_KEPT:]
+    )
 
 
 SOURCE: Final = "acknowledgements"

@@ -31,6 +31,7 @@ from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
 from agentdash.tui.primitives.choices import Choices
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
@@ -51,9 +52,10 @@ class WorkerProvider(Provider):
         app: AgentDash = self.app  # type: ignore[assignment]
         matcher = self.matcher(query)
         for worker in app.snapshot.workers if app.snapshot else ():
-            if (score := max(matcher.match(worker.name), matcher.match(worker.id) / 2)) > 0:
+            names = matcher.match(f"{worker.label} {worker.name}".strip())
+            if (score := max(names, matcher.match(worker.id) / 2)) > 0:
                 name = Content(
-                    f"{worker.name}  {worker.agent.name}"
+                    f"{worker.title}  {worker.agent.name}"
                 )  # foreign text: `Content` is not parsed as markup
                 yield Hit(
                     score,
@@ -122,6 +124,8 @@ class AgentDash(BaseApp[None]):
         """When the cursor was moved last (monotonic)."""
         self._conversation = FileReading(options.open_conversation)
         self._go_to_pane = go_to_pane
+        self._labelled = ""
+        """Id of the worker whose label is edited."""
         self._copied = ("", 0)
         """The worker whose remedies were copied last, and how many of them."""
 
@@ -269,8 +273,10 @@ class AgentDash(BaseApp[None]):
 
     def action_attention(self) -> None:
         """Select the next worker that needs the user."""
-        others = self.root.cycle_from(self.selected_id)
-        found = next((worker for worker in others if self._by_id[worker].needs_you), None)
+        rows = {row.id: row for row in self.root.rows}
+        others = ((rows[each], self._by_id[each]) for each in self.root.cycle_from(self.selected_id))
+        needed = (each.id for row, each in others if each.needs_you or (row.folded and each.below))
+        found = next(needed, None)
         if found is None:
             self.show_message("No worker here needs you.")
         else:
@@ -302,6 +308,14 @@ class AgentDash(BaseApp[None]):
         """Sort by this."""
         self.root.sort_by(name)
         self.show_message(f"Sorted by {name}; s: by {self.root.next_sort()}.")
+        self.draw()
+
+    def action_group(self) -> None:
+        """Group by the next of state, project and host."""
+        name = self.root.next_grouping()
+        self.root.unzoom()
+        self.root.group_by(name)
+        self.show_message(f"Grouped by {name}; g: by {self.root.next_grouping()}.")
         self.draw()
 
     def action_fold(self) -> None:
@@ -366,6 +380,38 @@ class AgentDash(BaseApp[None]):
             problem = self.attention.know(worker, left[0].kinds)
             known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
             self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
+
+    # ---------------------------------------------------------------- label, pin
+
+    def action_label(self) -> None:
+        """Edit the label of the selected worker."""
+        if (worker := self._chosen()) is None:
+            return
+        if self.attention is None:
+            self.show_message("Nothing can be labelled in a replay.")
+        else:
+            self._labelled = worker.id
+            self.root.label_bar.edit(worker.label)
+
+    @on(FilterBar.Closed, "#label")
+    def _label_edited(self, event: FilterBar.Closed) -> None:
+        worker = self._by_id.get(self._labelled)
+        if event.submitted and worker is not None and self.attention is not None:
+            problem = self.attention.mark(worker, event.text, pinned=worker.pinned)
+            done = f"{worker.name} is labelled." if event.text.strip() else f"{worker.name} has no label."
+            self.show_message(problem or done)
+
+    def action_pin(self) -> None:
+        """Pin the selected worker, or undo that."""
+        if (worker := self._chosen()) is None:
+            return
+        if self.attention is None:
+            self.show_message("Nothing can be pinned in a replay.")
+            return
+        self.let_move()
+        problem = self.attention.mark(worker, worker.label, pinned=not worker.pinned)
+        pinned = f"Pinned {worker.title}: it stands above all groups; P again undoes it."
+        self.show_message(problem or (f"{worker.title} is no longer pinned." if worker.pinned else pinned))
 
     # ---------------------------------------------------------------- look
 

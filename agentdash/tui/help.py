@@ -32,6 +32,7 @@ _STATES = {
     State.UNKNOWN: "Unclear: it cannot be observed, or the evidence does not decide.",
 }
 _GROUPS = {
+    "pinned": "P pins a worker: its family keeps its place here, in whatever state it is.",
     "needs you": "Waits, is blocked or has failed; d dismisses it. Also: ended so since you last looked.",
     "running": "A turn or task is open.",
     "unclear": "Cannot be observed, or the evidence does not decide.",

@@ -48,7 +48,7 @@ class Key(NamedTuple):
         return f"app.simulate_key('{_textual_name(self.keys.partition(',')[0])}')"
 
 
-OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "export"))
+OPENS_INPUT: Final = frozenset(("filter", "label", "command_palette", "search", "export"))
 """Actions that open an input (`BaseApp.check_action`)."""
 _NAMED_KEYS: Final = frozenset(key.value for key in Keys)
 _DISPLAY_NAMES: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
@@ -65,7 +65,7 @@ KEYS: Final = (
         "lines",
         ("down", "j,down", "down", "down", "Next row, or a line down."),
         ("up", "k,up", "up", "up", "Previous row, or a line up."),
-        ("top", "g,home", "top", "top", "To the first row."),
+        ("top", "home", "top", "top", "To the first row."),
         ("bottom", "G,end", "bottom", "bottom", "To the last row."),
         ("page-down", "ctrl+d,pagedown", "page(1)", "page down", "A page down."),
         ("page-up", "ctrl+u,pageup", "page(-1)", "page up", "A page up."),
@@ -86,6 +86,12 @@ KEYS: Final = (
         ("acknowledge", "d", "acknowledge", "dismiss",
          "Dismiss what the worker needs: it does not need you until it changes. Again: undo."),
         ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, cost, name in turn."),
+        ("group", "g", "group", "group",
+         "Group by state, by project (a repository, then its worktrees; families folded), by host in turn."),
+        ("label", "L", "label", "label",
+         "Label the worker's session: lists show that in place of its name. Empty: its name again."),
+        ("pin", "P", "pin", "pin",
+         "Pin the worker's session: its family stands above all groups, at one place. Again: undo."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
     ),
     *_keys(

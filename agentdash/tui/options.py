@@ -23,8 +23,8 @@ CopyToTmux = Callable[[str], Awaitable[str | None]]
 
 
 class KeepsAttention(Protocol):
-    """Keeps what the user has looked at, acknowledged and knows of; each method returns an error message, or
-    None."""
+    """Keeps what the user has looked at, acknowledged, knows of and labelled; each method returns an error
+    message, or None."""
 
     def acknowledge(self, worker: Worker) -> str | None:
         """Acknowledge the present state of a worker."""
@@ -37,6 +37,9 @@ class KeepsAttention(Protocol):
 
     def forget(self, worker: Worker) -> str | None:
         """Withdraw what is known of the findings of a worker."""
+
+    def mark(self, worker: Worker, label: str, *, pinned: bool) -> str | None:
+        """Label and pin the session of a worker; an empty label and no pin: neither."""
 
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds)."""

@@ -78,7 +78,7 @@ async def test_a_known_problem_leaves_the_list_and_comes_back():
         app.run_worker(hub.run())
         while not app.snapshot or not app.snapshot.counts()["mismatch"]:
             await pilot.pause(0.05)
-        await pilot.press("m", "g")
+        await pilot.press("m", "home")
         await pilot.pause()
         chosen, total = app.worker, len(app.root.rows)
         for _ in range(sum(cause.worst.severity != "info" for cause in causes(chosen))):

@@ -39,7 +39,7 @@ class Broken(AgentDash):
 async def test_a_failure_is_a_message(key, caplog):
     app = Broken(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen(), go_to_pane=fails)
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("g", key)
+        await pilot.press("home", key)
         said = "That failed: RuntimeError: out of order (--debug-log FILE writes the traceback)"
         while said not in plain(app.screen.query_one(Footer).line_at(0)):
             await pilot.pause()

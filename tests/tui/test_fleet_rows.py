@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from agentdash.model.states import Group, State
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
+from agentdash.tui.fleet.groups import HEADS
 from agentdash.tui.fleet.rows import SORTS, Order, arrange, keep_places, tell_apart
 
 from .sample_fleet import BY_NAME, SNAPSHOT
@@ -27,9 +28,9 @@ def test_groups_have_families_together_most_urgent_first():
     rows = tree(WORKERS)
     shown = names(rows)
     assert shown[:4] == ["main", "├ Lagrange", "└ Pasteur", "  └ Pasteur the Younger"]
-    groups = [row.group for row in rows]
-    assert groups == sorted(groups, key=list(Group).index)
-    assert {row.group for row in rows if "Pasteur" in names([row])[0]} == {Group.NEEDS_YOU}
+    heads = [row.head for row in rows]
+    assert heads == sorted(heads, key=list(HEADS.values()).index)
+    assert {row.head for row in rows if "Pasteur" in names([row])[0]} == {HEADS[Group.NEEDS_YOU]}
     assert [each for each in shown if each in ("docs", "old-run", "spike")] == ["docs", "spike", "old-run"]
 
 
@@ -78,8 +79,8 @@ def test_kept_places_lose_and_gain_rows_and_move_none():
     new = replace(BY_NAME["Lagrange"], id="new", parent=WORKERS[0].id)
     rows = keep_places(old, tree((*healed[:-1], new)))
     assert [row.id for row in rows] == [row.id for row in old if row.id != WORKERS[-1].id] + ["new"]
-    assert [row.group for row in rows[:-1]] == [row.group for row in old if row.id != WORKERS[-1].id]
-    assert (rows[-1].group, rows[-1].stem) == (Group.RUNNING, "")
+    assert [row.head for row in rows[:-1]] == [row.head for row in old if row.id != WORKERS[-1].id]
+    assert (rows[-1].head, rows[-1].stem) == (HEADS[Group.RUNNING], "")
 
 
 def test_equal_names_are_told_apart():

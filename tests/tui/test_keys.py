@@ -63,7 +63,7 @@ def test_keys_and_ids_are_unique():
         assert [key for key, n in counted.items() if n > 1] == []
     assert len(BY_ID) == len(KEYS)
     assert {*HINTS, *PANEL_HINTS} <= set(BY_ID)
-    assert len(KEYS) <= 40
+    assert len(KEYS) <= 43
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -109,7 +109,7 @@ async def test_jump(stage):
 
     await stage.press("j", "o")
     assert "No tmux pane is linked to Lagrange" in stage.message
-    await stage.press("g", "o")
+    await stage.press("home", "o")
     assert "this is its screen" in stage.message
     assert stage.app.root.panel.open_tab == "Screen"
     await stage.press("escape")

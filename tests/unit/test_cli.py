@@ -161,6 +161,8 @@ def test_status_document(home: Path) -> None:
         "tokens": 4623,
         "git": None,
         "same_files": [],
+        "label": "",
+        "pinned": False,
         "last_activity": "2026-11-20T19:59:52.738Z",
         "stalled_since": None,
         "limited_until": None,

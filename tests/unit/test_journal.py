@@ -181,11 +181,6 @@ async def test_events_beyond_the_limit_are_counted_as_lost(tmp_path: Path) -> No
     assert recorder._lost == 7
 
 
-async def _once(hub: object) -> Fleet:
-    await hub.once()
-    return hub.fleet
-
-
 # ---------------------------------------------------------------- the end
 
 HELD = {THREAD: CODEX.key.pid}

@@ -26,7 +26,7 @@ KEPT = {
     *("call.escalation.prefix_rule", "call.changes.path", "call.changes.moved_to"),
     *("worker.id", "worker.name", "worker.agent.name", "worker.agent.version"),
     *("worker.cwd", "worker.model", "worker.tokens.by_model.model", "worker.tokens.by_model.tier"),
-    "worker.tokens.limits.plan",
+    *("worker.tokens.limits.plan", "worker.tokens.before_day.model", "worker.tokens.before_day.tier"),
     *("worker.history.state", "worker.sandbox.findings.evidence.rule"),
     *("worker.sandbox.findings.fields.expected", "worker.sandbox.findings.fields.actual"),
 }

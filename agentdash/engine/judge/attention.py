@@ -15,9 +15,12 @@ import msgspec
 
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.policy import Policy
+from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_secrets
 from agentdash.model.states import (
     NEEDS_YOU,
     Acknowledgement,
+    Bookmark,
     Group,
     KnownFinding,
     State,
@@ -114,3 +117,29 @@ def known_kinds(worker: Worker, known: Iterable[KnownFinding]) -> tuple[str, ...
 
 def _policy_digest(policy: Policy | None) -> str:
     return hashlib.blake2b(msgspec.json.encode(policy), digest_size=6).hexdigest()
+
+
+# ------------------------------------------------------------
+# Labels and pins
+
+
+NO_SESSION: Final = "When its session began is not known: it could not be told from the next one in its pane."
+_MAX_LABEL_CHARS: Final = 80
+_CLOCK_SLACK_S: Final = 2.0
+"""Start times of processes are counted from the boot, whose time moves with the clock."""
+
+
+def bookmark_of(worker: Worker, label: str, *, pinned: bool) -> Bookmark | None:
+    """Return the bookmark of a session; None where the session cannot be told from the next in its pane."""
+    has_own_id = worker.kind in ("codex-thread", "claude-session")
+    if not has_own_id and worker.started is None:
+        return None
+    started = None if has_own_id else worker.started
+    return Bookmark(worker.id, started, mask_secrets(clean_line(label.strip(), _MAX_LABEL_CHARS)), pinned)
+
+
+def is_of(bookmark: Bookmark, worker: Worker) -> bool:
+    """Return whether a bookmark was given to the session that a worker of its id has now."""
+    if bookmark.started is None:
+        return True
+    return worker.started is not None and abs(worker.started - bookmark.started) <= _CLOCK_SLACK_S

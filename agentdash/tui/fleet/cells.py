@@ -255,7 +255,7 @@ def _name_cell(item: Item, cells: int, look: Look) -> Line:
     room = cells - cell_len(stem)
     tag = (f" {row.tag}" if row.tag else "") + (f" +{row.folded}" if row.folded else "")
     tag = elide(tag, room // 2, mark)
-    text = elide(worker.name, room - cell_len(tag), mark)
+    text = elide(worker.title, room - cell_len(tag), mark)
     fill = pad(tag, room - cell_len(text))
     return Span(stem, "muted"), Span(text, "strong" if worker.needs_you else ""), Span(fill, "muted")
 

@@ -59,6 +59,7 @@ FIELDS: Final[dict[str, Callable[[Worker], str]]] = {
     "state": _state,
     "group": lambda worker: worker.group,
     "name": lambda worker: worker.name,
+    "label": lambda worker: worker.label,
     "agent": lambda worker: f"{worker.agent.name} {worker.agent.version or ''}",
     "sandbox": _sandbox,
     "cwd": lambda worker: worker.cwd or "",

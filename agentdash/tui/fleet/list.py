@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import COLUMNS, SANDBOX_COLUMNS, Layout, layout, row_lines, sandbox_lines
+from agentdash.tui.fleet.groups import Head
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
@@ -22,13 +22,6 @@ from agentdash.tui.view import View, WorkerPointed
 
 _EDGES_CELLS: Final = 2
 """The cursor before a row, and the margin between its last column and the scroll bar."""
-GROUP_NAMES: Final[dict[Group, str]] = {
-    Group.NEEDS_YOU: "NEEDS YOU",
-    Group.RUNNING: "RUNNING",
-    Group.UNCLEAR: "UNCLEAR",
-    Group.DONE: "DONE",
-    Group.PAST: "PAST",
-}
 
 
 def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int) -> list[Line]:
@@ -96,29 +89,27 @@ class FleetList(Choices):
             rows: in their order.
             view: the workers, and the selected one.
             placeholder: lines to show without rows.
-            past: number of past workers; those without rows are counted below a head.
+            past: number of past workers without rows: they are counted below a head.
             is_held: rows keep their heights.
         """
         kept = {row.id: height for row, height in zip(self.rows, self._heights, strict=False) if is_held}
         self.begin(view.look)
         self.rows, self._by_id = rows, view.by_id
-        heads: list[Line] = []
-        group = None
-        for row in rows:
-            hint = "x hides them" if row.group is Group.PAST else ""
-            heads.append(self._head(row.group, GROUP_NAMES[row.group], hint) if row.group != group else BLANK)
-            group = row.group
+        above = (None, *(row.head for row in rows))
+        is_first = [row.head != head for row, head in zip(rows, above, strict=False)]
+        heads = [self._head(row.head) if first else BLANK for row, first in zip(rows, is_first, strict=True)]
         heights = [kept.get(row.id) or self._height(index) for index, row in enumerate(rows)]
-        is_counted = past and group is not Group.PAST
-        below = [self._head(Group.PAST, f"{past} PAST", "x shows them")] if is_counted else []
+        counted = Head(f"{past} PAST", "x shows them", GROUP_TONES["past"])
+        below = [self._head(counted)] if past else []
         self.place(heads, heights, below or (() if rows else placeholder))
         selected = next((index for index, row in enumerate(rows) if row.id == view.selected_id), None)
         index = min(self.cursor if selected is None else selected, max(0, self.total - 1))
         if index != self.cursor:
             self.set_cursor(index)
 
-    def _head(self, group: Group, name: str, hint: str) -> Line:
-        spans = (Span(" "), Span(name, GROUP_TONES[group]), Span(f"  {hint}" if hint else "", "muted"))
+    def _head(self, head: Head) -> Line:
+        detail = f"  {head.detail}" if head.detail else ""
+        spans = (Span(" "), Span(head.name, head.tone), Span(detail, "muted"))
         return fit(spans, max(1, self.room), self.look.glyphs.ellipsis)
 
     def _height(self, index: int) -> int:

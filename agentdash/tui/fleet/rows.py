@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import URGENCY, Group, State
 from agentdash.model.worker import Worker
 from agentdash.prices import priced_usd
+from agentdash.tui.fleet.groups import GROUPINGS, HEADS, PINNED, Family, Head, rank
 
-_GROUPS: Final = tuple(Group)
 SortKey = Callable[[Worker], tuple[float, ...] | str]
-Family: TypeAlias = list[tuple[Worker, int]]
-"""The members of a family with their depth, parents before their children."""
 
 
 class Row(NamedTuple):
@@ -25,8 +24,8 @@ class Row(NamedTuple):
     id: str
     stem: str = ""
     """The lines of the tree that lead to it."""
-    group: Group = Group.DONE
-    """The group under whose head it stands: that of its family."""
+    head: Head = HEADS[Group.DONE]
+    """The head of the group under which it stands: that of its family."""
     tag: str = ""
     """What distinguishes it from others of the same name."""
     folded: int = 0
@@ -48,7 +47,7 @@ SORTS: Final[dict[str, SortKey]] = {
     "age": lambda worker: (worker.assessment.since or 0.0,),
     "tokens": lambda worker: (-float(worker.tokens.total or 0),),
     "cost": lambda worker: (-(priced_usd(worker.tokens.by_model) or 0.0),),
-    "name": lambda worker: worker.name.casefold(),
+    "name": lambda worker: worker.title.casefold(),
 }
 """By what the families of a group can be sorted; the smallest comes first."""
 
@@ -56,16 +55,21 @@ SORTS: Final[dict[str, SortKey]] = {
 class Order(NamedTuple):
     """How rows are arranged."""
 
+    groups: str = "state"
+    """A name of `GROUPINGS`."""
     sort: str = "attention"
     """A name of `SORTS`."""
     folded: frozenset[str] = frozenset()
     """Ids of workers whose descendants are hidden."""
+    unfolded: frozenset[str] = frozenset()
+    """Ids of workers whose descendants are shown also where families are folded: by project."""
     shows_past: bool = False
     """Whether the rows of past families are shown."""
 
 
 def arrange(workers: Sequence[Worker], order: Order, tree: tuple[str, str, str]) -> tuple[Row, ...]:
-    """Return the rows: groups in their order, families within them by their most urgent member.
+    """Return the rows: the pinned families, which keep their places, then groups in their order, families
+    within them by their most urgent member.
 
     A worker without its parent among `workers` is the root of a family of its own.
 
@@ -76,30 +80,46 @@ def arrange(workers: Sequence[Worker], order: Order, tree: tuple[str, str, str])
     """
     key = SORTS[order.sort]
     families = _families(workers)
-    families.sort(key=lambda family: min((_rank(worker), key(worker)) for worker, _ in family))
-    tags = tell_apart(workers)
+    if not order.shows_past:
+        families = [each for each in families if _is_pinned(each) or not _is_past(each)]
+    families.sort(key=lambda family: min((rank(worker), key(worker)) for worker, _ in family))
+    pinned = [each for each in families if _is_pinned(each)]
+    pinned.sort(key=lambda family: family[0][0].title.casefold())  # by what does not change
+    group_of = GROUPINGS[order.groups](workers)
+    tags, folded = tell_apart(workers), _folded(workers, order)
     rows: list[Row] = []
-    for family in families:
-        group = _GROUPS[min(_rank(worker) for worker, _ in family)]
-        if group is not Group.PAST or order.shows_past:
-            shown, hidden = _unfold(family, order.folded)
-            stems = _stems([depth for _, depth in shown], tree)
-            rows += (
-                Row(worker.id, stem, group, tags.get(worker.id, ""), hidden.get(worker.id, 0))
-                for (worker, _), stem in zip(shown, stems, strict=True)
-            )
+    grouped = [(*group_of(family), family) for family in families if not _is_pinned(family)]
+    grouped.sort(key=operator.itemgetter(0))
+    for head, family in (*((PINNED, each) for each in pinned), *((head, each) for _, head, each in grouped)):
+        shown, hidden = _unfold(family, folded)
+        stems = _stems([depth for _, depth in shown], tree)
+        rows += (
+            Row(worker.id, stem, head, tags.get(worker.id, ""), hidden.get(worker.id, 0))
+            for (worker, _), stem in zip(shown, stems, strict=True)
+        )
     return tuple(rows)
 
 
 def keep_places(old: Sequence[Row], new: Sequence[Row]) -> tuple[Row, ...]:
     """Return the new rows, those shown already at their places, and the others at the end."""
     now = {row.id: row for row in new}
-    kept = [now.pop(row.id)._replace(stem=row.stem, group=row.group) for row in old if row.id in now]
+    kept = [now.pop(row.id)._replace(stem=row.stem, head=row.head) for row in old if row.id in now]
     return (*kept, *(row._replace(stem="") for row in now.values()))
 
 
-def _rank(worker: Worker) -> int:
-    return _GROUPS.index(worker.group)
+def _is_pinned(family: Family) -> bool:
+    return any(worker.pinned for worker, _ in family)
+
+
+def _is_past(family: Family) -> bool:
+    return all(worker.group is Group.PAST for worker, _ in family)
+
+
+def _folded(workers: Iterable[Worker], order: Order) -> frozenset[str]:
+    """Return the workers whose descendants are hidden: by project all that are not unfolded."""
+    if order.groups != "project":
+        return order.folded
+    return frozenset(worker.id for worker in workers if worker.children) - order.unfolded
 
 
 def _families(workers: Sequence[Worker]) -> list[Family]:
@@ -150,10 +170,10 @@ def _stems(depths: Sequence[int], tree: tuple[str, str, str]) -> list[str]:
 
 
 def tell_apart(workers: Iterable[Worker]) -> dict[str, str]:
-    """Return for each worker that shares its name what it alone has of them: its directory, or its id."""
+    """Return for each worker that shares its title what it alone has of them: its directory, or its id."""
     named: dict[str, list[Worker]] = {}
     for worker in workers:
-        named.setdefault(worker.name, []).append(worker)
+        named.setdefault(worker.title, []).append(worker)
     tags: dict[str, str] = {}
     for same in (each for each in named.values() if len(each) > 1):
         directories = [(worker.cwd or "").rstrip("/").rpartition("/")[2] for worker in same]

@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
+from agentdash.tui.fleet.groups import GROUPINGS
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, keep_places
@@ -87,6 +88,7 @@ class FleetScreen(Page):
     titles = getters.query_one("#titles", Lines)
     panel = getters.query_one(WorkerPanel)
     bar = getters.query_one("#filter", FilterBar)
+    label_bar = getters.query_one("#label", FilterBar)
     footer = getters.query_one(Footer)
 
     class FilterChanged(Message):
@@ -125,6 +127,7 @@ class FleetScreen(Page):
                 yield self.fleet
             yield WorkerPanel()
         yield FilterBar(saved=self._filters)
+        yield FilterBar(id="label", sign="L", hint="what you call it; nothing: its name")
         if self._bar is not None:
             yield self._bar
         yield Footer(self.glyphs, *self._hints)
@@ -199,9 +202,22 @@ class FleetScreen(Page):
         names = list(SORTS)
         return names[(names.index(self.arrangement.sort) + 1) % len(names)]
 
+    def next_grouping(self) -> str:
+        """Return the grouping after the present one."""
+        names = list(GROUPINGS)
+        return names[(names.index(self.arrangement.groups) + 1) % len(names)]
+
+    def group_by(self, name: str) -> None:
+        """Group the families by this name of `GROUPINGS`."""
+        self.arrangement = self.arrangement._replace(groups=name)
+
     def toggle_fold(self, worker: Worker) -> None:
         """Fold the descendants of a worker away, or unfold them."""
-        self.arrangement = self.arrangement._replace(folded=self.arrangement.folded ^ {worker.id})
+        order = self.arrangement
+        if order.groups == "project":
+            self.arrangement = order._replace(unfolded=order.unfolded ^ {worker.id})
+        else:
+            self.arrangement = order._replace(folded=order.folded ^ {worker.id})
 
     def toggle_past(self) -> None:
         """Show or hide the rows of past workers."""
@@ -228,7 +244,8 @@ class FleetScreen(Page):
         self.fleet.set_layout(self.glyphs, shows_sandboxes=self.filter.bucket == "mismatch")
         self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
         placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
-        past = snapshot.counts()["past"] if snapshot and not self.filter.active else 0
+        hides_past = snapshot is not None and not self.filter.active and not self.arrangement.shows_past
+        past = snapshot.counts()["past"] if snapshot and hides_past else 0
         self.fleet.show_rows(self.rows, view, placeholder, past=past, is_held=self._is_held)
 
     @property

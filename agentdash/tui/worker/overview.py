@@ -46,9 +46,10 @@ _TONES: Final[dict[str, Tone]] = {
 
 
 def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
-    """Return a worker in one line: its name, agent, parent, host, window, directory, cost and context."""
+    """Return a worker in one line: label, name, agent, parent, host, window, directory, cost and context."""
     context = context_words(worker)
     before = [
+        worker.name if worker.label else "",
         " ".join(filter(None, (worker.agent.name, worker.agent.version))),
         f"child of {parent}" if parent else "",
         f"on {worker.host}" if worker.host else "",
@@ -57,12 +58,13 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     ]
     after = [cost_words(worker), f"{context} context" if context else ""]
     dot = f" {look.glyphs.dot} "
-    room = cells - sum(len(dot) + cell_len(part) for part in (worker.name, *before, *after) if part)
+    parts = filter(None, (worker.title, *before, *after))
+    room = cells - sum(len(dot) + cell_len(part) for part in parts)
     directory = (
         elide_middle(worker.cwd or "", room, look.glyphs.ellipsis) if room >= _MIN_DIRECTORY_CELLS else ""
     )
     about = "".join(dot + part for part in (*before, directory, *after) if part)
-    return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
+    return fit((Span(" "), Span(worker.title, "strong"), Span(about)), cells, look.glyphs.ellipsis)
 
 
 def context_words(worker: Worker) -> str:

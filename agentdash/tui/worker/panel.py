@@ -87,7 +87,7 @@ class WorkerPanel(Vertical):
             self.bar.show([])
             self.tab.show(_absent(view, max(1, cells)))
             return
-        name = worker.name if is_named else ""
+        name = worker.title if is_named else ""
         self.bar.show([tab_bar(self.open_tab, self.bar.room or self.app.size.width, look, name)])
         before, self._shown = self._shown, f"{self.open_tab} {worker.id}"
         if is_other := self._shown != before:  # one that was followed to its end is left there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tests.live.hands.dashboard import HELP, UNCOVERED, copied_id
+from tests.live.hands.dashboard import HELP, UNCOVERED, copied, copied_id
 from tests.live.hands.hands import Seen, Walk, lacks, shows
 
 _TRACK = re.compile(r"\d\d:\d\d:\d\d (\S+) \d\d:\d\d:\d\d  x")
@@ -109,7 +109,7 @@ LIBRARY: Walk = (
     ("enter", shows(" REPLAY ")),
     ("q", LIST),
     ("y", copied_id),
-    ("C", lambda hands: f": {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
+    ("C", copied("codex resume 01")),
     ("s", shows("Sorted by tokens")),
     ("t", shows("Theme: light")),
     ("q", None),
