@@ -46,7 +46,7 @@ from agentdash.store.digests import DigestStore
     "denial), or unverified (threads). May be repeated.  [default: any]",
 )
 @NO_CACHE_OPTION
-@json_option("check/1", "check-denials/2")
+@json_option("check/2", "check-denials/2")
 def check(
     targets: tuple[str, ...],
     denials: bool,

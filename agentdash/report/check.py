@@ -1,4 +1,4 @@
-"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text; `--denials`, as
+"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/2` and as text; `--denials`, as
 `agentdash.check-denials/2` and a table.
 
 `audit.py` runs the audit.
@@ -96,7 +96,7 @@ class GateReport(msgspec.Struct):
 class CheckReport(msgspec.Struct):
     """The document of `agentdash check --json`."""
 
-    schema: Literal["agentdash.check/1"]
+    schema: Literal["agentdash.check/2"]
     threads: list[ThreadReport]
     unreadable_directories: list[UnreadableReport]
     """Directories that may contain more rollouts, but cannot be listed."""
@@ -138,7 +138,7 @@ def check_report(threads: Sequence[ThreadReport], unreadable: Sequence[Unreadabl
         open_denials=sum(not denial.got_past for denial in denials),
     )
     return CheckReport(
-        schema="agentdash.check/1",
+        schema="agentdash.check/2",
         threads=list(threads),
         unreadable_directories=list(unreadable),
         totals=totals,

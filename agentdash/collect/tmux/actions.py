@@ -168,7 +168,7 @@ def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
         ask(server_of(server, environ), "load-buffer", "-w", "-", given=text)
     except NoAnswerError as error:
         return f"Not copied: {error}; tmux passes it on only after: tmux set -s set-clipboard on"
-    return "Copied to tmux's buffer, and to the clipboard unless set-clipboard is off"
+    return "Copied to tmux's buffer, and to the clipboard if set-clipboard is on"
 
 
 _MAX_LINES: Final = 10_000

@@ -86,7 +86,7 @@ LIBRARY: Walk = (
     ("j", row(1)),
     ("k", row(0)),
     ("G", row(2)),
-    ("g", row(0)),
+    ("home", row(0)),
     ("l", CHILD),
     ("h", NO_CHILD),
     ("z", CHILD),
