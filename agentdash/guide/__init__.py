@@ -12,6 +12,8 @@ from typing import Final
 PAGES: Final = ("states.md", "findings.md")
 _LINE_BREAK: Final = re.compile(r"(?<!\n)\n(?!\n)")
 """A line break within a paragraph."""
+_ROW: Final = re.compile(r"```text\n.*?```\n\n", re.DOTALL)
+"""How it looks in the list: for pages alone."""
 _SECTION: Final = re.compile(r"(?ms)^## `([\w-]+)`\n\n(.*?)(?=^## |\Z)")
 
 
@@ -20,7 +22,7 @@ def sections() -> dict[str, str]:
 
     A paragraph is one line: where it breaks depends on the width of what shows it.
     """
-    texts = (Path(__file__).with_name(page).read_text("utf-8") for page in PAGES)
+    texts = (_ROW.sub("", Path(__file__).with_name(page).read_text("utf-8")) for page in PAGES)
     return {
         name: _LINE_BREAK.sub(" ", text.strip()) for page in texts for name, text in _SECTION.findall(page)
     }

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from agentdash import guide
 from agentdash.guide import sections
 from agentdash.model.findings import FINDING_KINDS, FindingKind
 from agentdash.model.states import State
+from agentdash.tui.theme import UNICODE
 
 
 def test_sections() -> None:
@@ -20,6 +23,14 @@ def test_sections() -> None:
 @pytest.mark.parametrize("kind", [kind for kind, info in FINDING_KINDS.items() if info.severity != "info"])
 def test_what_to_do(kind: FindingKind) -> None:
     assert "**What to do.**" in sections()[kind]
+
+
+@pytest.mark.parametrize("state", State)
+def test_each_state_is_shown_with_its_sign(state: State) -> None:
+    page = (Path(guide.__file__).parent / "states.md").read_text("utf-8")
+    row = page.partition(f"## `{state}`\n\n```text\n")[2].partition("\n")[0]
+    assert row.split()[0] == UNICODE.states[state]
+    assert "```" not in sections()[state]
 
 
 def test_explain_prints_a_section() -> None:
