@@ -15,8 +15,10 @@ from hypothesis import settings
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-# the Claude Code of the machine is none of the tests' business: its sessions would be among the workers
+# the other CLIs of the machine are none of the tests' business: its sessions would be among the workers
 os.environ["CLAUDE_CONFIG_DIR"] = "/dev/null/claude"  # cannot be created, not even by root
+for _variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME"):
+    os.environ[_variable] = "/dev/null/other"
 
 # a usual umask of systems with a group for each user would make files that other users may write to
 os.umask(0o022)

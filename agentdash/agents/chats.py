@@ -19,10 +19,20 @@ from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
 from agentdash.model.changes import Edit
 from agentdash.model.chat import Chat
-from agentdash.model.events import SessionSeen
+from agentdash.model.events import (
+    CallEnded,
+    CallStarted,
+    MessageLogged,
+    Outcome,
+    PolicySet,
+    SessionSeen,
+    TokensCounted,
+    TroubleLogged,
+    TurnEnded,
+)
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.prompts import asked, question_of, without_context
-from agentdash.model.sanitize import clean_line
+from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.tokens import ModelUsage, merged_usage
 
 _INTERVAL_S: Final = 0.5
@@ -85,6 +95,8 @@ _OBJECTS: Final = (
     *("description", "prompt"),
 )
 """Arguments of tools that say what they are called for, the most telling first."""
+SHELLS: Final = ("run_shell_command", "bash", "shell")
+"""Tools that run commands."""
 _any: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -108,7 +120,10 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
 
 class ChatFacts:
     """The facts of a chat, as its records are added one after the other. Subclasses know the records of one
-    CLI."""
+    CLI.
+
+    What is said and done is told as well, by events without time and thread: a reader of past chats logs it.
+    """
 
     def __init__(self) -> None:
         self.name: str | None = None
@@ -122,6 +137,15 @@ class ChatFacts:
         self.trouble: str | None = None
         self.usages: tuple[ModelUsage, ...] = ()
         self.context: int | None = None
+        self._said = ""
+        """The newest message of the model in this turn."""
+        self.tell: Callable[..., None] = lambda _event, **_fields: None
+        """Called with an event and its fields; with a `key` where records may repeat it."""
+
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+        """Return working directory and version, as far as the first record of a file states them."""
+        del path
+        return record.get("cwd"), record.get("version")
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record. Never raises."""
@@ -133,6 +157,12 @@ class ChatFacts:
             self.since = at
         self.turn = turn
         self.why = clean_text(why)
+        if turn == "ended":
+            self.tell(TurnEnded, how="completed", message=self._said or None)
+        elif turn == "failed":
+            self.tell(TurnEnded, how="completed", error=self.why, error_kind="api_error")
+        elif turn == "interrupted":
+            self.tell(TurnEnded, how="aborted", reason="interrupted")
 
     def begin(self, prompt: str, at: float | None) -> None:
         """Begin a turn with a prompt of the user."""
@@ -140,26 +170,69 @@ class ChatFacts:
         self.trouble = None
         self.asks = ""
         self.turn = None
+        self._said = ""
         self.set_turn("open", at)
+        self.tell(MessageLogged, role="user", text=clean_block(without_context(prompt)))
 
-    def say(self, text: object) -> None:
-        """Set the newest message of the model, which may call tools behind it."""
-        self.asks = clean_line(question_of(str(text or "")), _MAX_QUESTION_CHARS)
+    def say(self, text: object, key: object = None) -> None:
+        """Set the newest message of the model, which may call tools behind it.
+
+        Args:
+            key: identifies it where records may repeat it.
+        """
+        written = str(text or "")
+        self.asks = clean_line(question_of(written), _MAX_QUESTION_CHARS)
+        if written.strip():
+            self._said = clean_block(written)
+            self.tell(MessageLogged, key=key and (key, written), role="agent", text=self._said)
 
     def set_model(self, name: object) -> None:
         """Set the model, where a record names it."""
-        self.model = clean_line(str(name or "")) or self.model
+        before, self.model = self.model, clean_line(str(name or "")) or self.model
+        if self.model != before:
+            self.tell(PolicySet, origin="permission_mode", model=self.model)
 
-    def set_tool(self, name: object, arguments: object) -> None:
-        """Set the newest tool, with what it is called for."""
+    def set_trouble(self, text: object) -> None:
+        """Set why a request failed that is tried again."""
+        self.trouble = clean_text(text)
+        self.tell(TroubleLogged, text=self.trouble)
+
+    def set_tool(self, name: object, arguments: object, call: object = None) -> None:
+        """Set the newest tool, with what it is called for.
+
+        Args:
+            call: the id of the call.
+        """
         self.asks = ""
         values = arguments if isinstance(arguments, dict) else {}
         object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
         self.tool = clean_text(f"{name}: {object_}" if object_ else name)
+        if call:
+            is_command = name in SHELLS
+            self.tell(
+                CallStarted,
+                key=call,
+                call=clean_line(str(call)),
+                kind="command" if is_command else "other",
+                tool=clean_line(str(name)),
+                text=clean_line(object_),
+                script=clean_block(object_) if is_command else "",
+            )
+
+    def end_call(
+        self, call: object, output: object, outcome: Outcome = "ended", exit_code: int | None = None
+    ) -> None:
+        """Tell the end of a call, where its id is known."""
+        if call:
+            text = clean_block(output if isinstance(output, str) else "")
+            name = clean_line(str(call))
+            self.tell(CallEnded, key=call, call=name, outcome=outcome, output=text, exit_code=exit_code)
 
     def add_usage(self, usage: ModelUsage) -> None:
         """Add the tokens of a request."""
         self.usages = merged_usage((*self.usages, usage))
+        total = sum(each.usage.total for each in self.usages)
+        self.tell(TokensCounted, total=total, by_model=self.usages, context=self.context)
 
     def chat(self, by: str) -> Chat:
         """Return what is known.

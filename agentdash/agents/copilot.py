@@ -27,6 +27,14 @@ class CopilotFacts(ChatFacts):
         super().__init__()
         self._calls_tools = False
 
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+        """Return working directory and version, as `session.start` states them."""
+        del path
+        data = record.get("data")
+        data = data if isinstance(data, dict) else {}
+        context = data.get("context")
+        return context.get("cwd") if isinstance(context, dict) else None, data.get("copilotVersion")
+
     def add(self, record: dict[str, Any]) -> None:
         """Add an event; others than messages, errors and usage are ignored."""
         data = record.get("data")
@@ -47,6 +55,8 @@ class CopilotFacts(ChatFacts):
                 self.set_turn("open", at)
             case "assistant.message":
                 self._answer(data)
+            case "tool.execution_complete":
+                self._end(data)
             case "assistant.turn_end" if not self._calls_tools:
                 self.set_turn("ended", at)
             case "session.error":
@@ -62,7 +72,19 @@ class CopilotFacts(ChatFacts):
         self._calls_tools = bool(calls)
         for call in calls:
             if isinstance(call, dict):
-                self.set_tool(call.get("name"), call.get("arguments"))
+                self.set_tool(call.get("name"), call.get("arguments"), call.get("toolCallId"))
+
+    def _end(self, data: dict[str, Any]) -> None:
+        shell, result = data.get("shellExecution"), data.get("result") or data.get("error")
+        code = shell.get("exitCode") if isinstance(shell, dict) else None
+        output = (result.get("content") or result.get("message")) if isinstance(result, dict) else ""
+        has_run = data.get("success") is not False or isinstance(code, int)
+        self.end_call(
+            data.get("toolCallId"),
+            output,
+            "ended" if has_run else "failed",
+            code if isinstance(code, int) else None,
+        )
 
     def _count(self, usage: object, *, is_own: bool) -> None:
         if not isinstance(usage, dict):

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.chats import ChatFacts, ChatFiles, token_counts
+from agentdash.agents.chats import SHELLS, ChatFacts, ChatFiles, token_counts
 from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
+from agentdash.model.events import Outcome
 from agentdash.model.process import Process
 from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
+_LEVELS: Final = 4
+"""Of `HOME/tmp/PROJECT/chats`, above a chat."""
 _CANCELLED: Final = "Request cancelled."
+_EXIT_CODE: Final = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
+OUTCOMES: Final[dict[str, Outcome]] = {"success": "ended", "error": "failed", "cancelled": "aborted"}
+"""By the status of a call that has ended."""
 
 
 class _Registry(msgspec.Struct):
@@ -36,6 +44,14 @@ class GeminiFacts(ChatFacts):
         """Tokens without those of the newest answer, which may be repeated."""
         self._last = ""
 
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+        """Return the working directory by the registry of projects: no record states it, nor the version."""
+        del record
+        if len(path.parents) < _LEVELS:
+            return None, None
+        project, home = path.parents[1].name, path.parents[3]
+        return next((cwd for cwd, name in _projects(home).items() if name == project), None), None
+
     def add(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages are ignored."""
         at = parse_iso(str(record.get("timestamp")))
@@ -53,11 +69,17 @@ class GeminiFacts(ChatFacts):
 
     def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("model"))
-        self.say(prompt_text(record.get("content")))
+        self.say(prompt_text(record.get("content")), record.get("id"))
         tools = record.get("toolCalls")
-        for call in tools if isinstance(tools, list) else ():
-            if isinstance(call, dict):
-                self.set_tool(call.get("name"), call.get("args"))
+        calls = [call for call in tools if isinstance(call, dict)] if isinstance(tools, list) else []
+        for call in calls:
+            self.set_tool(call.get("name"), call.get("args"), call.get("id"))
+            if (outcome := OUTCOMES.get(str(call.get("status")))) is not None:
+                for answer in tool_answers(call.get("result")):
+                    self.end_call(answer.call, answer.output, outcome, answer.exit_code)
+        self._count(record)
+
+    def _count(self, record: dict[str, Any]) -> None:
         if (usage := _usage(record.get("tokens"))) is None:
             return
         ident = str(record.get("id"))
@@ -78,6 +100,25 @@ def prompt_text(content: object) -> str | None:
     return " ".join(texts) if texts else None
 
 
+class ToolAnswer(NamedTuple):
+    """What a tool returned to the model."""
+
+    call: object
+    output: str
+    exit_code: int | None
+
+
+def tool_answers(parts: object) -> Iterator[ToolAnswer]:
+    """Yield the answers of tools in the parts of a message, also of Qwen Code."""
+    for part in parts if isinstance(parts, list) else ():
+        answer = part.get("functionResponse") if isinstance(part, dict) else None
+        response = answer.get("response") if isinstance(answer, dict) else None
+        if isinstance(answer, dict) and isinstance(response, dict):
+            output = str(response.get("output") or response.get("error") or "")
+            codes = _EXIT_CODE.findall(output) if answer.get("name") in SHELLS else []
+            yield ToolAnswer(answer.get("id"), output, int(codes[-1]) if codes else None)
+
+
 def _usage(tokens: object) -> TokenUsage | None:
     if not isinstance(tokens, dict):
         return None
@@ -91,16 +132,20 @@ def _usage(tokens: object) -> TokenUsage | None:
     )
 
 
+def _projects(home: Path) -> dict[str, str]:
+    """Return the names of the directories of projects, by their working directories; empty if unknown."""
+    try:
+        return _registry.decode(read_bytes(home / "projects.json", _MAX_REGISTRY_BYTES)).projects
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+        return {}
+
+
 def gemini_chats(process: Process) -> Path | None:
     """Return the directory with the chats of a Gemini CLI's project."""
     home = GEMINI.home(process.env, process.cwd or "/") if process.env is not None else None
     if home is None or process.cwd is None:
         return None
-    try:
-        projects = _registry.decode(read_bytes(Path(home, "projects.json"), _MAX_REGISTRY_BYTES)).projects
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
-        return None
-    name = projects.get(process.cwd, "")
+    name = _projects(Path(home)).get(process.cwd, "")
     return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
 
 

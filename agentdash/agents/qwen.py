@@ -14,12 +14,11 @@ from agentdash.agents.chats import (
     Candidate,
     ChatFacts,
     ChatFiles,
-    clean_text,
     files_of,
     is_written_since,
     token_counts,
 )
-from agentdash.agents.gemini import prompt_text
+from agentdash.agents.gemini import OUTCOMES, prompt_text, tool_answers
 from agentdash.agents.gemini_settings import QWEN, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
@@ -54,6 +53,12 @@ class QwenFacts(ChatFacts):
                     self.begin(prompt, at)
             case "assistant":
                 self._answer(record, parts if isinstance(parts, list) else [], at)
+            case "tool_result":
+                result = record.get("toolCallResult")
+                status = result.get("status") if isinstance(result, dict) else None
+                outcome = OUTCOMES.get(str(status), "ended")
+                for answer in tool_answers(parts):
+                    self.end_call(answer.call, answer.output, outcome, answer.exit_code)
             case "system" if record.get("subtype") == "ui_telemetry":
                 payload = record.get("systemPayload")
                 event = payload.get("uiEvent") if isinstance(payload, dict) else None
@@ -70,7 +75,7 @@ class QwenFacts(ChatFacts):
             if isinstance(part, dict) and isinstance(part.get("functionCall"), dict)
         ]
         for call in calls:
-            self.set_tool(call.get("name"), call.get("args"))
+            self.set_tool(call.get("name"), call.get("args"), call.get("id"))
         self.set_turn("open" if calls else "ended", at)
         if (usage := _usage(record.get("usageMetadata"))) is not None:
             self.context = usage.prompt
@@ -79,7 +84,7 @@ class QwenFacts(ChatFacts):
     def _request(self, event: dict[str, Any]) -> None:
         if event.get("event.name") == "qwen-code.api_error":
             texts = (event.get(name) for name in ("error_message", "error.message", "error"))
-            self.trouble = clean_text(next(filter(None, texts), "a request failed"))
+            self.set_trouble(next(filter(None, texts), "a request failed"))
         elif event.get("event.name") == "qwen-code.api_response":
             self.trouble = None
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from agentdash.agents.claude import home as claude
+from agentdash.agents.claude.home import ClaudeHome, by_last_record, logs_below
 from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.model.decoders import JsonDecoder
@@ -26,6 +28,16 @@ _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
 _HEAD_LINES: Final = 10
 """Lines that are looked at: those of a log say what it is, and have times."""
 _MAX_ID_CHARS: Final = 100
+_CHATS: Final = {
+    "gemini": re.compile(r"(?:.*/)?chats/(session-[^/]+)\.jsonl"),
+    "qwen": re.compile(r"(?:.*/)?chats/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl"),
+    "copilot": re.compile(r"(?:.*/)?session-state/([^/]+)/events\.jsonl"),
+}
+"""The ends of the paths of chats, by worker CLI, with what the live dashboard names their sessions."""
+_CHAT_NAMES: Final = ("chats", "events.jsonl")
+"""Of the directory or the file: most other logs need no pattern."""
+_CHAT_DEPTH: Final = 2
+"""Levels of directories below the places of chats."""
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -39,6 +51,12 @@ class _Head(msgspec.Struct, rename="camel", gc=False):
     """Claude Code."""
     agent_id: str | None = None
     is_sidechain: bool | None = None
+    project_hash: str | None = None
+    """Gemini CLI."""
+    message: Any = None
+    """With `parts`: Qwen Code."""
+    data: Any = None
+    """Copilot CLI."""
 
 
 _head: Final = JsonDecoder(_Head)
@@ -63,7 +81,57 @@ class LogReader(Protocol):
 
 def thread_of_log(path: PurePath) -> str | None:
     """Return the thread whose log a file is, by its name, or None."""
-    return codex.thread_id(path) or claude.thread_id(path)
+    return codex.thread_id(path) or (_chat_of(path) or (claude.thread_id(path), ""))[0]
+
+
+def agent_of_log(path: PurePath) -> str:
+    """Return the worker CLI whose log a file is, by its name; `codex` for any other name."""
+    if (chat := _chat_of(path)) is not None:
+        return chat[1]
+    return "codex" if claude.thread_id(path) is None else "claude"
+
+
+def _chat_of(path: PurePath) -> tuple[str, str] | None:
+    """Return thread and worker CLI of a chat, by its path; None for other files."""
+    if path.name in _CHAT_NAMES or path.parent.name in _CHAT_NAMES:
+        for agent, pattern in _CHATS.items():
+            if (match := pattern.fullmatch(str(path))) is not None:
+                return match[1], agent
+    return None
+
+
+def chats(on_error: Callable[[OSError], None] = lambda _: None) -> list[tuple[float, Path]]:
+    """Return when each chat of Gemini CLI, Qwen Code and Copilot CLI was changed (unix seconds), and its
+    path.
+
+    Args:
+        on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
+    """
+    named = os.environ.get
+    places = (
+        f"{named('GEMINI_CLI_HOME') or '~'}/.gemini/tmp",
+        f"{named('QWEN_RUNTIME_DIR') or named('QWEN_HOME') or '~/.qwen'}/projects",
+        f"{named('COPILOT_HOME') or '~/.copilot'}/session-state",
+    )
+    roots = (Path(os.path.expanduser(place)) for place in places)  # noqa: PTH111 - no error without HOME
+    return [log for root in roots for log in logs_below(root, _CHAT_DEPTH, _is_chat, on_error)]
+
+
+def _is_chat(path: str) -> bool:
+    return _chat_of(PurePath(path)) is not None
+
+
+def other_logs(
+    home: ClaudeHome, on_error: Callable[[OSError], None] = lambda _: None
+) -> list[tuple[float, Path]]:
+    """Return when the last record of each log of other CLIs than Codex was written (unix seconds), and its
+    path; the newest first.
+
+    Args:
+        home: of Claude Code.
+        on_error: as of `chats`.
+    """
+    return sorted([*home.by_last_record(on_error), *by_last_record(chats(on_error))], reverse=True)
 
 
 def is_log_of(path: PurePath, prefix: str) -> bool:
@@ -71,14 +139,9 @@ def is_log_of(path: PurePath, prefix: str) -> bool:
     return len(prefix) >= MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
 
 
-def is_transcript(path: PurePath) -> bool:
-    """Return whether a file is a transcript of Claude Code, by its name."""
-    return claude.thread_id(path) is not None
-
-
 def line_marks(path: PurePath) -> LineMarks:
     """Return what the lines of a log contain that begin a turn, or change what it began with."""
-    return claude.LINE_MARKS if is_transcript(path) else codex.LINE_MARKS
+    return claude.LINE_MARKS if agent_of_log(path) == "claude" else codex.LINE_MARKS
 
 
 class SessionLog(NamedTuple):
@@ -87,20 +150,25 @@ class SessionLog(NamedTuple):
     path: Path
     thread: str
     agent: str
-    """The worker CLI: `codex`, `claude`."""
+    """The worker CLI: `codex`, `claude`, `gemini`, `qwen`, `copilot`."""
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether its lines are neither those of Codex nor of Claude Code."""
+        return self.agent in _CHATS
 
     def reader(self) -> LogReader:
         """Return a reader for its lines."""
         if self.agent == "claude":
             return _transcript_reader(self.thread, self.path)
-        return rollout_reader(self.thread, self.path)
+        return _chat_reader(self) if self.is_chat else rollout_reader(self.thread, self.path)
 
 
 def log_of(path: Path) -> SessionLog | None:
     """Return the session log that a file is, by its name, or else by its first lines: attached and downloaded
     files have other names. None: it is none, or cannot be read."""
     if (thread := thread_of_log(path)) is not None:
-        return SessionLog(path, thread, "claude" if is_transcript(path) else "codex")
+        return SessionLog(path, thread, agent_of_log(path))
     for line in _first_lines(path):
         if (found := _thread_of_line(line, path)) is not None:
             return SessionLog(path, *found)
@@ -113,6 +181,12 @@ def _thread_of_line(line: bytes, path: Path) -> tuple[str, str] | None:
         head = _head.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if head.session_id and head.project_hash:
+        return clean_line(head.session_id, _MAX_ID_CHARS), "gemini"
+    if head.session_id and isinstance(head.message, dict) and "parts" in head.message:
+        return clean_line(head.session_id, _MAX_ID_CHARS), "qwen"
+    if head.type == "session.start" and isinstance(head.data, dict):
+        return clean_line(str(head.data.get("sessionId")), _MAX_ID_CHARS), "copilot"
     if head.session_id and head.agent_id and head.is_sidechain:
         return claude.subagent_thread(clean_line(head.agent_id, _MAX_ID_CHARS)), "claude"
     if head.session_id:
@@ -140,7 +214,7 @@ def _first_lines(path: Path) -> list[bytes]:
 
 def reader_of_log(path: Path, thread: str) -> LogReader:
     """Return a reader for a log; files of any other name are read as rollouts."""
-    return _transcript_reader(thread, path) if is_transcript(path) else rollout_reader(thread, path)
+    return SessionLog(path, thread, agent_of_log(path)).reader()
 
 
 def rollout_reader(thread: str, path: Path) -> RolloutReader:
@@ -157,6 +231,12 @@ def _transcript_reader(thread: str, path: Path) -> LogReader:
     from agentdash.agents.claude.transcript.reader import TranscriptReader  # noqa: PLC0415
 
     return TranscriptReader(thread, path)
+
+
+def _chat_reader(log: SessionLog) -> LogReader:
+    from agentdash.agents.chat_logs import ChatReader  # noqa: PLC0415 - as of transcripts
+
+    return ChatReader(log.thread, log.agent, log.path)
 
 
 def log_begun_at(path: Path) -> float | None:

@@ -46,7 +46,7 @@ from agentdash.store.digests import DigestStore
     "denial), or unverified (threads). May be repeated.  [default: any]",
 )
 @NO_CACHE_OPTION
-@json_option("check/1", "check-denials/2")
+@json_option("check/2", "check-denials/2")
 def check(
     targets: tuple[str, ...],
     denials: bool,
@@ -56,7 +56,7 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Audit session logs: those of PATHs and THREADs, or all of Codex and Claude Code.
+    """Audit session logs: those of PATHs and THREADs, or all of Codex, Claude Code and other CLIs.
 
     Exit code 0: no findings, and a success after each denial. 1: findings, or denials without one. 2: a file
     cannot be read whole. The last line may be torn: it is still written.

@@ -30,7 +30,7 @@ from agentdash.report.explain import ScreenshotReport, explain_report, print_exp
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@json_option("explain/1")
+@json_option("explain/2")
 def explain(target: str | None, screen: TextIO | None, agent: str | None, as_json: bool, **given: Any) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 

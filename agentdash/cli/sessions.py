@@ -1,4 +1,4 @@
-"""`agentdash sessions`: the sessions of a Codex home and of Claude Code."""
+"""`agentdash sessions`: the sessions of a Codex home and of other CLIs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 )
 @json_option("sessions/2")
 def sessions(limit: int, as_json: bool, **given: Any) -> int:
-    """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
+    """List the sessions of a Codex home and of other CLIs, newest first, with archived and compressed ones.
 
     Exit code 2: something could not be read.
 

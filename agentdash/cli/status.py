@@ -37,7 +37,7 @@ class _StatusCommand(click.Command):
 @click.command(cls=_StatusCommand)
 @options(FLEET_OPTIONS, HOST_OPTIONS)
 @target_argument(required=False)
-@json_option("status/1")
+@json_option("status/2")
 @click.option(
     "--fields",
     metavar="FIELD[,FIELD...]",
@@ -46,7 +46,7 @@ class _StatusCommand(click.Command):
 @click.option(
     "--watch",
     is_flag=True,
-    help="Keep watching: one line of JSON for each change, schema agentdash.change/1.",
+    help="Keep watching: one line of JSON for each change, schema agentdash.change/2.",
 )
 @click.option(
     "--follow",

@@ -83,7 +83,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
     metavar="TIME",
     help="Longest time to wait: seconds, or 90s, 5m, 8h.  [default: no limit]",
 )
-@json_option("wait/1")
+@json_option("wait/2")
 def wait(
     target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any
 ) -> int:

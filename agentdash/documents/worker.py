@@ -424,7 +424,7 @@ def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
 
 
 # ------------------------------------------------------------
-# A line of `agentdash status --watch`, the document `agentdash.change/1`
+# A line of `agentdash status --watch`, the document `agentdash.change/2`
 
 
 class SourceReport(msgspec.Struct):
@@ -450,7 +450,7 @@ class ChangeReport(msgspec.Struct):
     """A line of `agentdash status --watch`: a worker or source that was added, changed or removed; or a
     heartbeat."""
 
-    schema: Literal["agentdash.change/1"]
+    schema: Literal["agentdash.change/2"]
     at: str
     change: Literal["added", "changed", "removed", "source", "alive"]
     """What happened. `alive`: a heartbeat; the first one ends the lines of the first snapshot."""

@@ -56,6 +56,8 @@ def _absolute(paths: Iterable[str], cwd: str | None) -> tuple[str, ...]:
 
 def _edited_by_sed(script: str) -> Iterator[str]:
     """Yield the files of a script that is `sed -i EXPRESSION FILE...` and nothing else."""
+    if not script.lstrip().startswith("sed -i"):
+        return
     try:
         words = shlex.split(script)
     except ValueError:

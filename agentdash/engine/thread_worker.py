@@ -33,7 +33,7 @@ _THREAD_KINDS: Final[dict[str, Literal["codex-thread", "claude-session"]]] = {
     "codex": "codex-thread",
     "claude": "claude-session",
 }
-"""Kind of worker of the threads of each CLI."""
+"""Kind of worker of the threads of each CLI; those of others are chats."""
 MAX_NAME_CHARS: Final = 60
 """Characters of a prompt that serves as a name: the widest name column."""
 _MAX_LINE_CHARS: Final = 300
@@ -114,7 +114,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         assessment, sandbox = by_transcript(assessment, sandbox)
     return Worker(
         id=thread.id,
-        kind=_THREAD_KINDS[thread.agent],
+        kind=_THREAD_KINDS.get(thread.agent, "chat"),
         name=_thread_name(thread),
         agent=Agent(thread.agent, thread.version),
         assessment=assessment,
@@ -205,7 +205,7 @@ def _is_at_rest(thread: Thread) -> bool:
 
 
 def by_transcript(assessment: Assessment, sandbox: Sandbox) -> tuple[Assessment, Sandbox]:
-    """Return both with the transcript, which is the log of Claude Code, as source in place of a rollout."""
+    """Return both with the transcript, the log of other CLIs than Codex, as source in place of a rollout."""
     findings = tuple(replace(finding, evidence=_renamed(finding.evidence)) for finding in sandbox.findings)
     return (
         replace(assessment, evidence=_renamed(assessment.evidence)),

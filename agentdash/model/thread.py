@@ -263,6 +263,11 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     @property
+    def states_sandbox(self) -> bool:
+        """Whether its log may state a sandbox: the chats of other CLIs do not."""
+        return self.agent in ("codex", "claude")
+
+    @property
     def is_in_turn(self) -> bool:
         """Whether its newest turn goes on; one without marks ends with an answer that no call follows."""
         turn = self.turn

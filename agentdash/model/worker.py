@@ -35,7 +35,7 @@ from agentdash.model.source import NO_CODEX_HOME
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens
 
-WorkerKind = Literal["codex-thread", "claude-session", "pane", "process"]
+WorkerKind = Literal["codex-thread", "claude-session", "chat", "pane", "process"]
 
 
 class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -189,6 +189,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a worker of another host: its pane there."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost; None: nothing."""
+
+    @property
+    def is_thread(self) -> bool:
+        """Whether it is a session that is read from its log."""
+        return self.kind not in ("pane", "process")
 
     @property
     def state(self) -> State:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.fleet import Fleet, RecordingEnded
-from agentdash.model.worker import Snapshot, Worker
+from agentdash.model.worker import Snapshot
 from agentdash.replay.streams import OVERHANG_S, MergedStream, Step, past_requests
 
 SETTLE_S: Final = 5.0
@@ -118,16 +118,12 @@ def members_only(snapshot: Snapshot) -> Snapshot:
     Members are the threads, each with its pane in its own row, and the worker CLIs that their commands
     started. A pane without one of the threads runs something else, or nothing yet.
     """
-    threads = {worker.id for worker in snapshot.workers if _has_log(worker)}
+    threads = {worker.id for worker in snapshot.workers if worker.is_thread}
     workers = tuple(each for each in snapshot.workers if each.id in threads or each.parent in threads)
     past = tuple(
-        pane for pane in snapshot.past if pane.worker in threads or (pane.shown and _has_log(pane.shown))
+        pane for pane in snapshot.past if pane.worker in threads or (pane.shown and pane.shown.is_thread)
     )
     return replace(snapshot, workers=workers, past=past, idle_panes=())
-
-
-def _has_log(worker: Worker) -> bool:
-    return worker.kind in ("codex-thread", "claude-session")
 
 
 def restore(checkpoint: bytes) -> Cursor:

@@ -13,10 +13,11 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
 from agentdash.agents.session_logs import (
     SessionLog,
+    agent_of_log,
     is_log_of,
-    is_transcript,
     log_begun_at,
     log_of,
+    other_logs,
     thread_of_log,
 )
 from agentdash.files import file_size, open_stream, unpacked
@@ -64,10 +65,10 @@ def find_family(home: CodexHome, target: str) -> Family:
     """
     path = Path(target).absolute()
     path = path if path.is_file() else _path_of_thread(home, target)
-    if is_transcript(path):
+    if agent_of_log(path) == "claude":
         return _family_of_transcript(path)
     log = _readable_log(path, target)
-    if log.agent == "claude":
+    if log.agent != "codex":
         return Family(log.thread, (path,))
     problems: dict[str, None] = {}
     if not any(path.is_relative_to(root.absolute()) for root in home.roots):
@@ -83,7 +84,7 @@ def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     rollouts = home.rollouts(lambda error: _note(error, problems))
     found = [path for path in rollouts if is_log_of(path, prefix)]
     if not found:
-        found = [path for path in ClaudeHome().transcripts() if is_log_of(path, prefix)]
+        found = [path for _, path in other_logs(ClaudeHome()) if is_log_of(path, prefix)]
     if not found:
         where = "; ".join([clean_line(str(home.root)), *problems])
         raise LookupError(f"{clean_line(prefix)!r} is neither a session log nor a thread in {where}")
@@ -125,7 +126,7 @@ def _family_of_transcript(path: Path) -> Family:
     members = [each for each in (session, path) if each.is_file()]
     with suppress(OSError):
         members += sorted((session.with_suffix("") / "subagents").glob("*.jsonl"))
-    transcripts = (member for member in dict.fromkeys(members) if is_transcript(member))
+    transcripts = (member for member in dict.fromkeys(members) if agent_of_log(member) == "claude")
     return Family(thread_of_log(path) or "", tuple(transcripts))
 
 

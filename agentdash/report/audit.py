@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.session_logs import is_log_of, log_of, thread_of_log
+from agentdash.agents.session_logs import chats, is_log_of, log_of, thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
 from agentdash.model.command_rules import CommandRules
@@ -56,7 +56,8 @@ def find_logs(
     home: CodexHome, claude: ClaudeHome, targets: Iterable[str]
 ) -> tuple[list[Path], list[UnreadableReport]]:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all
-    rollouts of Codex and transcripts of Claude Code. And the directories that cannot be listed.
+    rollouts of Codex, transcripts of Claude Code, and chats of other CLIs. And the directories that cannot be
+    listed.
 
     Args:
         home: of Codex.
@@ -68,7 +69,7 @@ def find_logs(
     """
     errors: list[OSError] = []
     wanted = list(targets)
-    found = [] if wanted else [*home.rollouts(errors.append), *claude.transcripts(errors.append)]
+    found = [] if wanted else [*home.rollouts(errors.append), *_other(claude, errors.append)]
     for target in wanted:
         matches = _at_path(Path(target), errors.append) or _of_thread(home, claude, target, errors.append)
         if not matches and not errors:
@@ -93,7 +94,12 @@ def _of_thread(
     if len(thread) < MIN_PREFIX_CHARS:
         return []
     rollouts = [file for file in home.rollouts(on_error) if is_log_of(file, thread)]
-    return rollouts or [file for file in claude.transcripts(on_error) if is_log_of(file, thread)]
+    return rollouts or [file for file in _other(claude, on_error) if is_log_of(file, thread)]
+
+
+def _other(claude: ClaudeHome, on_error: Callable[[OSError], None]) -> list[Path]:
+    """Return the logs of other CLIs than Codex."""
+    return [*claude.transcripts(on_error), *(path for _, path in chats(on_error))]
 
 
 def _may_be_log(file: Path) -> bool:

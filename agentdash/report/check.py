@@ -1,4 +1,4 @@
-"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text; `--denials`, as
+"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/2` and as text; `--denials`, as
 `agentdash.check-denials/2` and a table.
 
 `audit.py` runs the audit.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from agentdash.agents.session_logs import is_transcript
+from agentdash.agents.session_logs import agent_of_log
 from agentdash.documents.worker import (
     DenialReport,
     FindingReport,
@@ -96,7 +96,7 @@ class GateReport(msgspec.Struct):
 class CheckReport(msgspec.Struct):
     """The document of `agentdash check --json`."""
 
-    schema: Literal["agentdash.check/1"]
+    schema: Literal["agentdash.check/2"]
     threads: list[ThreadReport]
     unreadable_directories: list[UnreadableReport]
     """Directories that may contain more rollouts, but cannot be listed."""
@@ -138,7 +138,7 @@ def check_report(threads: Sequence[ThreadReport], unreadable: Sequence[Unreadabl
         open_denials=sum(not denial.got_past for denial in denials),
     )
     return CheckReport(
-        schema="agentdash.check/1",
+        schema="agentdash.check/2",
         threads=list(threads),
         unreadable_directories=list(unreadable),
         totals=totals,
@@ -171,7 +171,7 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
         id=thread,
         parent=None,
         file=file,
-        agent="claude" if is_transcript(Path(file)) else "codex",
+        agent=agent_of_log(Path(file)),
         cli_version=None,
         verdict="unverified",
         state="unreachable",

@@ -1,5 +1,5 @@
 """`agentdash explain TARGET`: all evidence for a worker's state and verdict, as the document
-`agentdash.explain/1` and as text.
+`agentdash.explain/2` and as text.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class ExplainedReport(msgspec.Struct):
 class ExplainReport(msgspec.Struct):
     """The document of `agentdash explain TARGET --json`."""
 
-    schema: Literal["agentdash.explain/1"]
+    schema: Literal["agentdash.explain/2"]
     generated_at: str
     workers: list[ExplainedReport]
     via: ViaReport | None = None
@@ -120,7 +120,7 @@ class ExplainReport(msgspec.Struct):
 def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> ExplainReport:
     """Return the document of all workers of a snapshot."""
     return ExplainReport(
-        schema="agentdash.explain/1",
+        schema="agentdash.explain/2",
         generated_at=iso(snapshot.at) or "",
         workers=[_worker_report(worker) for worker in snapshot.workers],
         via=via,

@@ -224,7 +224,6 @@ def _news_report(news: News, scrubber: Scrubber | None) -> NewsReport:
     worker = news.worker
     pane = worker.pane_there if worker.host else str(worker.pane.key) if worker.pane else None
     remedy = next((finding.remedy for finding in ranked_findings(worker) if finding.remedy), None)
-    is_thread = worker.kind in ("codex-thread", "claude-session")
     report = NewsReport(
         id=worker.id,
         name=worker.name,
@@ -236,7 +235,7 @@ def _news_report(news: News, scrubber: Scrubber | None) -> NewsReport:
         differs=[cause.words for cause in causes(worker) if not cause.is_known] if worker.mismatch else [],
         passed=list(news.passed),
         remedy=(remedy.once or remedy.text) if remedy else None,
-        replay=f"agentdash replay {shlex.quote(worker.id)}" if is_thread else None,
+        replay=f"agentdash replay {shlex.quote(worker.id)}" if worker.is_thread else None,
         host=worker.host,
         pane=pane,
         cwd=worker.cwd,

@@ -41,7 +41,7 @@ _DOCUMENTS: Final = (
 
 
 def name_of(document: type[msgspec.Struct]) -> str:
-    """Return the name of a document: `status` for `agentdash.status/1`."""
+    """Return the name of a document: `status` for `agentdash.status/2`."""
     (schema,) = get_args(get_type_hints(document)["schema"])
     return str(schema).removeprefix("agentdash.").partition("/")[0]
 

@@ -1,4 +1,4 @@
-"""`agentdash sessions`: the sessions of a Codex home and of Claude Code, newest first, as the document
+"""`agentdash sessions`: the sessions of a Codex home and of other CLIs, newest first, as the document
 `agentdash.sessions/2` and as a table.
 
 Of each file the head is parsed, and the lines that count tokens.
@@ -19,7 +19,13 @@ from rich.text import Text
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.reader import tokens_by_model
-from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of_log, thread_of_log
+from agentdash.agents.session_logs import (
+    agent_of_log,
+    log_begun_at,
+    other_logs,
+    reader_of_log,
+    thread_of_log,
+)
 from agentdash.documents.worker import document
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
@@ -133,7 +139,7 @@ class SessionReport(msgspec.Struct):
 
     id: str
     agent: str
-    """The worker CLI: `codex`, `claude`."""
+    """The worker CLI: `codex`, `claude`, `gemini`, `qwen`, `copilot`."""
     started_at: str | None
     """When it began."""
     modified_at: str | None
@@ -197,7 +203,7 @@ def read_sessions(
     errors: list[OSError] = []
     paths = [
         *islice(home.rollouts(errors.append), limit),
-        *(path for _, path in claude_home.by_last_record(errors.append)[:limit]),
+        *(path for _, path in other_logs(claude_home, errors.append)[:limit]),
     ]
     found = []
     for path in paths:
@@ -255,7 +261,7 @@ def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
 
 
 def _read(home: CodexHome, path: Path) -> SessionReport:
-    thread = Thread(thread_of_log(path) or path.stem, agent="claude" if is_transcript(path) else "codex")
+    thread = Thread(thread_of_log(path) or path.stem, agent=agent_of_log(path))
     trouble: str | None = None
     by_model: tuple[ModelUsage, ...] = ()
     try:

@@ -246,7 +246,7 @@ def _row(
 
 def _replay(worker: Worker, at: float | None) -> str:
     """Return the command that shows a moment of a worker: `replay`, or `explain` where no session is here."""
-    if worker.kind not in ("codex-thread", "claude-session") or worker.host is not None:
+    if not worker.is_thread or worker.host is not None:
         return f"agentdash explain {shlex.quote(worker.id)}"
     short = worker.id[:_ID_CHARACTERS] if worker.id.count("-") == _UUID_HYPHENS else worker.id
     command = f"agentdash replay {shlex.quote(short)}"

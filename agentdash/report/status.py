@@ -60,7 +60,7 @@ class UsageLimitReport(msgspec.Struct):
 class StatusReport(msgspec.Struct):
     """The document of `agentdash status --json`. Times are ISO 8601 in UTC; unknown values are null."""
 
-    schema: Literal["agentdash.status/1"]
+    schema: Literal["agentdash.status/2"]
     generated_at: str
     sources: list[SourceReport]
     """The sources that were read, and whether they work."""
@@ -76,7 +76,7 @@ class StatusReport(msgspec.Struct):
 def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusReport:
     """Return the document of a snapshot."""
     return StatusReport(
-        schema="agentdash.status/1",
+        schema="agentdash.status/2",
         generated_at=iso(snapshot.at) or "",
         sources=[document(SourceReport, source) for source in snapshot.sources],
         workers=[worker_report(worker) for worker in snapshot.workers],
@@ -152,7 +152,7 @@ def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:
 _WORKER: Final = WorkerReport.__struct_fields__
 _SANDBOX: Final = tuple(name for name in SandboxReport.__struct_fields__ if name not in _WORKER)
 FIELDS: Final = (*_WORKER, *_SANDBOX)
-"""The names that can be chosen: the fields of a worker of `agentdash.status/1`, and of its `sandbox`."""
+"""The names that can be chosen: the fields of a worker of `agentdash.status/2`, and of its `sandbox`."""
 
 
 class StatusFieldsReport(msgspec.Struct):
@@ -165,7 +165,7 @@ class StatusFieldsReport(msgspec.Struct):
     fields: list[str]
     """The fields that were asked for."""
     workers: list[dict[str, Any]]
-    """Of each worker its `id`, and these fields as in `agentdash.status/1`; those of `sandbox` by their own
+    """Of each worker its `id`, and these fields as in `agentdash.status/2`; those of `sandbox` by their own
     name."""
     via: ViaReport | None = None
     """The status file that was read; null if live sources were read."""
@@ -209,7 +209,7 @@ def _chosen(report: WorkerReport, fields: Sequence[str]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------
-# `agentdash wait`: how waiting for a worker ended, as the document `agentdash.wait/1` and as one line
+# `agentdash wait`: how waiting for a worker ended, as the document `agentdash.wait/2` and as one line
 
 
 Outcome = Literal["reached", "timed-out", "gone"]
@@ -219,7 +219,7 @@ Outcome = Literal["reached", "timed-out", "gone"]
 class WaitReport(msgspec.Struct):
     """The document of `agentdash wait --json`."""
 
-    schema: Literal["agentdash.wait/1"]
+    schema: Literal["agentdash.wait/2"]
     target: str
     """The TARGET that was given."""
     until: list[str]
@@ -244,7 +244,7 @@ def wait_report(
 ) -> WaitReport:
     """Return the document of a wait that took `waited` seconds."""
     return WaitReport(
-        schema="agentdash.wait/1",
+        schema="agentdash.wait/2",
         target=target,
         until=[str(state) for state in until],
         outcome=outcome,
@@ -264,7 +264,7 @@ def wait_line(report: WaitReport) -> str:
 
 
 # ------------------------------------------------------------
-# `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/1`
+# `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/2`
 
 
 _UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history"))
@@ -291,19 +291,19 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
             continue
         report = worker_report(worker)
         if known is None:
-            yield ChangeReport(schema="agentdash.change/1", at=at, change="added", worker=report)
+            yield ChangeReport(schema="agentdash.change/2", at=at, change="added", worker=report)
         elif changed := changed_fields(worker_report(known), report):
             yield ChangeReport(
-                schema="agentdash.change/1", at=at, change="changed", changed=changed, worker=report
+                schema="agentdash.change/2", at=at, change="changed", changed=changed, worker=report
             )
     for removed in before.values():
         report = worker_report(removed)
-        yield ChangeReport(schema="agentdash.change/1", at=at, change="removed", worker=report)
+        yield ChangeReport(schema="agentdash.change/2", at=at, change="removed", worker=report)
     health = {source.name: source.ok for source in old.sources} if old else {}
     for source in new.sources:
         if health.get(source.name) != source.ok:
             health_report = document(SourceReport, source)
-            yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
+            yield ChangeReport(schema="agentdash.change/2", at=at, change="source", source=health_report)
 
 
 class Heartbeats:
@@ -331,7 +331,7 @@ class Heartbeats:
         ticks = [tick for tick in present if self._stated.get(tick.id) != tick]
         self._stated = {tick.id: tick for tick in present}
         return ChangeReport(
-            schema="agentdash.change/1",
+            schema="agentdash.change/2",
             at=iso(now) or "",
             change="alive",
             version=__version__,

@@ -254,9 +254,13 @@ class Publisher:
                 os.close(lock)
                 return int(pid) if pid.isdigit() else 0
             if os.fstat(lock).st_nlink:  # else its writer has removed it in between
-                os.ftruncate(lock, 0)
-                os.pwrite(lock, b"%d" % os.getpid(), 0)
                 self._lock = lock
+                try:
+                    os.ftruncate(lock, 0)
+                    os.pwrite(lock, b"%d" % os.getpid(), 0)
+                except OSError:  # a full disk: else this process would take its own lock for another's
+                    self.withdraw()
+                    raise
             else:
                 os.close(lock)
         return None

@@ -1,5 +1,5 @@
-"""Generate a Codex home as real work leaves it: source, diffs, listings, builds and tests in the outputs,
-encrypted reasoning, patches, token counts, compactions; few commands print an environment or are denied.
+"""Generate a Codex home as real work leaves it: source, listings and builds in the outputs, encrypted
+reasoning, patches, token counts, compactions; few commands print an environment or are denied.
 
 Sizes are heavy-tailed. A modelled home, not one of a user; the same for one seed and one Python.
 """
@@ -7,7 +7,6 @@ Sizes are heavy-tailed. A modelled home, not one of a user; the same for one see
 from __future__ import annotations
 
 import base64
-import difflib
 import json
 import os
 import random
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 from tests.bench.figures import RECORDINGS
 
-_VERSIONS = {"0.58.0": 2, "0.114.0": 3, "0.130.0": 3, "0.169.0": 2}
+_VERSIONS = {"0.114.0": 3, "0.130.0": 3, "0.169.0": 2}
 """Recordings whose heads are used, and how often."""
 _DAYS = 200
 _OUTPUTS = 2_500
@@ -28,8 +27,8 @@ _OUTPUTS = 2_500
 _MAX_OUTPUT = 40_000
 """Characters of the longest output: Codex cuts at 10,000 tokens."""
 _TURN_ROUNDS, _COMPACTION_ROUNDS = 40, 300
-_SHARES = (0.40, 0.20, 0.12, 0.08, 0.10, 0.085, 0.01, 0.005)
-"""Of the outputs: source, search, diff, listing, build, tests, denials, environments."""
+_SHARES = (0.70, 0.10, 0.185, 0.01, 0.005)
+"""Of the outputs: source, listing, build, denials, environments."""
 
 
 class _Output(NamedTuple):
@@ -113,14 +112,10 @@ class _Texts:
         self._sources = [path.read_text(errors="replace") for path in sources[:250]]
         self._names = [path.name for path in sources[:250]]
         self._rng = rng
-        self._logs = {
-            "diff": self._diffs(),
-            "listing": "\n".join(
-                f"-rw-r--r-- 1 dev dev {p.stat().st_size:>7} Nov 20 20:00 {p}" for p in sources
-            ),
-            "build": "\n".join(self._build_line() for _ in range(4_000)),
-            "tests": "\n".join(self._test_line() for _ in range(4_000)),
-        }
+        self._listing = "\n".join(
+            f"-rw-r--r-- 1 dev dev {p.stat().st_size:>7} Nov 20 20:00 {p}" for p in sources
+        )
+        self._build = "\n".join(self._build_line() for _ in range(4_000))
         self.outputs = [self._output() for _ in range(_OUTPUTS)]
         self.sayings = [self._piece(rng.choice(self._sources), rng.randint(80, 900)) for _ in range(400)]
         self.titles = [re.sub(r"[^\w .,]", " ", each)[:120] for each in self.sayings]
@@ -132,53 +127,25 @@ class _Texts:
         start = self._rng.randrange(max(1, len(text) - size))
         return text[start : start + size]
 
-    def _diffs(self) -> str:
-        changed = [
-            (text, text.replace("self", "this").replace("return", "yield")) for text in self._sources[:40]
-        ]
-        return "\n".join(
-            line
-            for old, new in changed
-            for line in difflib.unified_diff(
-                old.splitlines(), new.splitlines(), "a/x.py", "b/x.py", lineterm=""
-            )
-        )
-
     def _build_line(self) -> str:
         rng = self._rng
         if rng.random() < 0.8:
             name = rng.choice(("serde", "tokio", "syn", "clap", "regex", "hyper"))
             return f"   Compiling {name} v{rng.randint(0, 3)}.{rng.randint(0, 99)}.{rng.randint(0, 99)}"
-        place = (
-            f"src/{rng.choice(('main', 'lib', 'io', 'net'))}.rs:{rng.randint(1, 900)}:{rng.randint(1, 80)}"
-        )
-        return f"warning: unused variable: `x`\n  --> {place}\n   |\n   = note: `#[warn(unused_variables)]`"
-
-    def _test_line(self) -> str:
-        rng = self._rng
-        if rng.random() < 0.97:
-            name = f"tests/test_{rng.choice(('io', 'net', 'api', 'cli'))}.py::test_{rng.randint(1, 999)}"
-            return f"{name} \x1b[32mPASSED\x1b[0m [{rng.randint(1, 99)}%]"
-        return (
-            "E       AssertionError: assert 'Read-only' == 'read-write'\n"
-            "E         PermissionError: [Errno 13] Permission denied: 'x'"
-        )
+        place = f"src/{rng.choice(('main', 'lib', 'io', 'net'))}.rs:{rng.randint(1, 900)}"
+        return f"warning: unused variable: `x`\n  --> {place}\n   = note: `#[warn(unused_variables)]`"
 
     def _output(self) -> _Output:
         rng = self._rng
         size = min(_MAX_OUTPUT, int(rng.lognormvariate(7.0, 1.5)))
         number = rng.randrange(len(self._sources))
         source, name = self._sources[number], self._names[number]
-        piece, logs = self._piece, self._logs
-        words = rng.choice(("def ", "import", "raise"))
+        piece = self._piece
         environment = "CODEX_SANDBOX_NETWORK_DISABLED=1\nHOME=/home/dev\nPWD=/home/dev/p\n"
         makers: tuple[Callable[[], _Output], ...] = (
             lambda: _Output(f"sed -n '1,{rng.randint(100, 800)}p' src/{name}", piece(source, size), 0),
-            lambda: _Output(f'rg -n "{words}" src', _found(name, source, size), 0),
-            lambda: _Output("git diff HEAD~1 -- src", piece(logs["diff"], size), 0),
-            lambda: _Output("ls -la src tests", piece(logs["listing"], size), 0),
-            lambda: _Output("cargo build 2>&1 | tail -200", piece(logs["build"], size), 0),
-            lambda: _Output("python -m pytest -q 2>&1 | tail -80", piece(logs["tests"], size), 1),
+            lambda: _Output("ls -la src tests", piece(self._listing, size), 0),
+            lambda: _Output("cargo build 2>&1 | tail -200", piece(self._build, size), 0),
             lambda: _Output("cat /etc/shadow", "cat: /etc/shadow: Permission denied\n", 1),
             lambda: _Output("env | sort", environment, 0),
         )
@@ -186,13 +153,10 @@ class _Texts:
 
     def _patch(self) -> str:
         size = min(9_000, int(self._rng.lognormvariate(7, 1)))
-        changes = self._piece(self._logs["diff"], size)
+        changes = "\n".join(
+            f"+{line}" for line in self._piece(self._rng.choice(self._sources), size).split("\n")
+        )
         return f"*** Begin Patch\n*** Update File: a.py\n@@\n{changes}\n*** End Patch"
-
-
-def _found(name: str, source: str, size: int) -> str:
-    lines = enumerate(source.split("\n"), 1)
-    return "\n".join(f"{name}:{number}:{line}" for number, line in lines)[:size]
 
 
 class _Session:
@@ -211,7 +175,6 @@ class _Session:
         self, version: str, head: _Head, thread: str, at: datetime, texts: _Texts, rng: random.Random
     ) -> None:
         self.at = at
-        self._old_shell = version == "0.58.0"
         self._has_items = version == "0.169.0"
         self._head = head
         self._thread = thread
@@ -248,8 +211,6 @@ class _Session:
             yield self._record("event_msg", type="agent_message", message=said)
             content = [{"type": "output_text", "text": said}]
             yield self._record("response_item", type="message", role="assistant", content=content)
-        if self._old_shell:
-            yield self._stamped(self._head.turn_context)
         for line in self._head.token_lines:
             yield self._stamped(re.sub(r'"total_tokens":\d+', f'"total_tokens":{number * 1500}', line))
         if number % _TURN_ROUNDS == 0:
@@ -292,17 +253,11 @@ class _Session:
         )
 
     def _ran(self, call: str, ran: _Output) -> Iterator[str]:
-        if self._old_shell:
-            arguments = {"command": ["bash", "-lc", ran.command], "workdir": "/home/dev/project"}
-            result = {"output": ran.text, "metadata": {"exit_code": ran.code, "duration_seconds": 0.3}}
-            name, output = "shell", json.dumps(result)
-        else:
-            arguments = {"cmd": ran.command, "workdir": "/home/dev/project", "yield_time_ms": 10_000}
-            name = "exec_command"
-            header = f"Chunk ID: 0bc055\nWall time: 0.3 seconds\nProcess exited with code {ran.code}\n"
-            output = f"{header}Output:\n{ran.text}"
+        arguments = json.dumps({"cmd": ran.command, "workdir": "/home/dev/project", "yield_time_ms": 10_000})
+        header = f"Chunk ID: 0bc055\nWall time: 0.3 seconds\nProcess exited with code {ran.code}\n"
+        output = f"{header}Output:\n{ran.text}"
         yield self._record(
-            "response_item", type="function_call", name=name, arguments=json.dumps(arguments), call_id=call
+            "response_item", type="function_call", name="exec_command", arguments=arguments, call_id=call
         )
         if self._has_items:
             item = {

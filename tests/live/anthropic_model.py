@@ -17,12 +17,11 @@ Requests without tools (titles, classifiers) take no step.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
+from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step, place
 
 _USAGE = {"cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000}
 
@@ -35,7 +34,10 @@ class ScriptedAnthropic(ScriptedServer):
 
     def step(self, body: Mapping[str, Any]) -> tuple[int, Step]:
         """Return the number and the step of a request; wait at a `hold`."""
-        marker, number = _place(body.get("messages", []))
+        messages = body.get("messages", [])
+        marker, number = place(
+            (each["role"] == "assistant", "\n".join(_prompts(each["content"]))) for each in messages
+        )
         steps = self.script.get(marker, ())
         step = steps[number] if number < len(steps) else SCRIPT_ENDED
         self.hold(step)
@@ -66,19 +68,6 @@ class _Handler(ScriptedHandler):
             self.answer(200, "application/json", json.dumps(message).encode())
             return
         self.answer_stream(list(_stream(message)))
-
-
-def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    """Return the marker in force, and how many answers followed it."""
-    marker = "default"
-    answers = 0
-    for message in messages:
-        if message["role"] == "assistant":
-            answers += 1
-        elif found := re.findall(r"\[\[([\w-]+)\]\]", "\n".join(_prompts(message["content"]))):
-            marker = found[-1]
-            answers = 0
-    return marker, answers
 
 
 def _prompts(content: str | Sequence[Mapping[str, Any]]) -> Iterator[str]:

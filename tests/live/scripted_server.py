@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import BaseServer
 from typing import Any
@@ -17,6 +18,21 @@ Script = Mapping[str, Sequence[Step]]
 """Steps by marker."""
 SCRIPT_ENDED: Step = {"say": "(script ended)"}
 """What follows the last step of a script."""
+
+
+def place(messages: Iterable[tuple[bool, str]]) -> tuple[str, int]:
+    """Return the marker in force, the last `[[name]]` of a prompt, and how many answers followed it.
+
+    Args:
+        messages: of each whether it is an answer of the model, and its text.
+    """
+    marker, answers = "default", 0
+    for is_answer, text in messages:
+        if is_answer:
+            answers += 1
+        elif found := re.findall(r"\[\[([\w-]+)\]\]", text):
+            marker, answers = found[-1], 0
+    return marker, answers
 
 
 class ScriptedServer:

@@ -17,6 +17,7 @@ from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.prices import cost, price_list
 from agentdash.report.sessions import read_sessions
 from tests.live.clis import install as install_cli
+from tests.unit.rollout_files import event, line, meta
 
 VERSION: Final = "20.0.24"
 DATA: Final = Path(__file__).parents[1] / "data"
@@ -89,34 +90,18 @@ def test_tokens_of_every_recording(ccusage: Path, tmp_path: Path) -> None:
     assert ours == theirs
 
 
-def rollout(number: int, model: str, usage: TokenUsage) -> tuple[str, str]:
-    """Return name and content of a rollout with one request."""
-    thread = f"01a1fa8b-2cba-7501-a214-{number:012d}"
+def rollout(model: str, usage: TokenUsage) -> bytes:
+    """Return a rollout with one request."""
     counts = {
         "input_tokens": usage.prompt,
         "cached_input_tokens": usage.cached,
-        "cache_write_input_tokens": usage.cache_writes,
         "output_tokens": usage.output,
         "reasoning_output_tokens": 0,
         "total_tokens": usage.total,
     }
-    lines = (
-        (
-            "session_meta",
-            {"id": thread, "timestamp": "2026-11-20T20:00:00.000Z", "cwd": "/x", "source": "exec"},
-        ),
-        ("turn_context", {"cwd": "/x", "model": model}),
-        (
-            "event_msg",
-            {"type": "token_count", "info": {"total_token_usage": counts, "last_token_usage": counts}},
-        ),
-    )
-    records = (
-        {"timestamp": f"2026-11-20T20:00:{second:02}.000Z", "type": kind, "payload": payload}
-        for second, (kind, payload) in enumerate(lines)
-    )
-    content = "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records)
-    return f"rollout-2026-11-20T20-00-00-{thread}.jsonl", content
+    info = {"total_token_usage": counts, "last_token_usage": counts}
+    context = line("turn_context", {"cwd": "/x", "model": model})
+    return b"\n".join((meta(source="exec"), context, event("token_count", info=info), b""))
 
 
 def test_cost_of_every_model_of_openai(ccusage: Path, tmp_path: Path) -> None:
@@ -125,8 +110,8 @@ def test_cost_of_every_model_of_openai(ccusage: Path, tmp_path: Path) -> None:
     usage = TokenUsage(input=1_000, cached=20_000, output=300)
     names = [name for name in price_list().models if not name.startswith("claude-")]
     for number, name in enumerate(names):
-        file, content = rollout(number, name, usage)
-        (day / file).write_text(content, "utf-8")
+        file = f"rollout-2026-11-20T20-00-00-01a1fa8b-2cba-7501-a214-{number:012d}.jsonl"
+        (day / file).write_bytes(rollout(name, usage))
     theirs = {
         model: session["costUSD"]
         for session in run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]

@@ -1,4 +1,4 @@
-"""True commands of a real Codex count, and a worker that names another's thread decides nothing."""
+"""A worker that names another's thread decides nothing."""
 
 from __future__ import annotations
 

@@ -126,19 +126,6 @@ def test_sub_agent_of_a_sub_agent_is_below_it(claude: OpenLab) -> None:
     assert len(parents) == 3
 
 
-async def test_turn_is_over_while_a_command_goes_on_in_the_background(claude: OpenLab) -> None:
-    """Its session file then has the status `shell`."""
-    args = {"command": "sleep 300", "description": "sleeps", "run_in_background": True}
-    script = {"go": [{"tool": "Bash", "args": args}, {"say": "started it"}]}
-    lab = claude(Case(script, {"permissions": {"allow": ["Bash"]}}))
-    pane = await lab.tui()
-    pane.submit("[[go]] go")
-    async with watching(lab) as watched:
-        await watched.until(
-            lambda w: is_session(w) and w.state is State.COMPLETED and "in the background" in w.assessment.why
-        )
-
-
 async def test_older_version_without_bubblewrap(claude: OpenLab) -> None:
     """Only the kernel shows it: its transcript states no sandbox."""
     lab = claude(CASES["on-without-bwrap"], VERSIONS[0])

@@ -183,11 +183,6 @@ def git_repository(box: Box) -> str:
 
 ROOTS: Final[dict[str, tuple[Callable[[Box], str], Callable[[Box], Path]]]] = {
     "file": (lambda box: f"echo x > {box.board}/kanban.db", lambda box: box.board),
-    "file that exists": (
-        lambda box: f"touch {box.board}/../board/a; echo x >> {box.board}/b",
-        lambda box: box.board,
-    ),
-    "new directory": (lambda box: f"mkdir {box.board}/new", lambda box: box.board),
     "sqlite": (
         lambda box: (
             f"{sys.executable} -c \"import sqlite3; c = sqlite3.connect('{box.board}/k.db');"
@@ -196,7 +191,6 @@ ROOTS: Final[dict[str, tuple[Callable[[Box], str], Callable[[Box], Path]]]] = {
         lambda box: box.board,
     ),
     "remove": (lambda box: f"rmdir {box.board}", lambda box: box.board.parent),
-    "init": (lambda _: "git init -q .", lambda box: box.workspace / ".git"),
     "commit": (git_repository, lambda box: box.workspace / ".git"),
 }
 

@@ -87,22 +87,22 @@ def large_rollout(state: Path) -> Path:
     ("command", "number"),
     [*(((), number) for number in ALL_SIGNALS), (("demo",), signal.SIGTERM), (("replay",), signal.SIGTERM)],
 )
-def test_signal_ends_a_screen(start: Open, command: tuple[str, ...], number: signal.Signals) -> None:
-    terminal = start(*command)
-    terminal.until_ready()
-    terminal.process.send_signal(number)
-    assert terminal.exit_code() == 128 + number
-    terminal.assert_restored()
-
-
-@pytest.mark.parametrize(
-    ("command", "number"),
-    [((), signal.SIGTERM), (("publish",), signal.SIGTERM), (("publish",), signal.SIGINT)],
-)
-def test_signal_removes_the_status_file(
+def test_signal_ends_a_screen(
     start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
 ) -> None:
     terminal = start(*command)
+    terminal.until_ready()
+    if not command:
+        terminal.until(lambda: status_files(state), "the status file")
+    terminal.process.send_signal(number)
+    assert terminal.exit_code() == 128 + number
+    terminal.assert_restored()
+    assert status_files(state) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_publish(start: Open, state: Path, number: signal.Signals) -> None:
+    terminal = start("publish")
     terminal.until(lambda: status_files(state), "the status file")
     terminal.process.send_signal(number)
     assert terminal.exit_code() == 128 + number

@@ -15,12 +15,11 @@ Requests without tools (titles, summaries) take no step.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
+from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step, place
 
 _SHELLS = ("run_shell_command", "bash", "shell")
 """The shell tools of Gemini CLI and Qwen Code, of OpenCode and Copilot CLI."""
@@ -35,7 +34,9 @@ class ScriptedWorkerModel(ScriptedServer):
 
     def step(self, messages: Sequence[Mapping[str, Any]]) -> Step:
         """Return the step of a request; wait at a `hold`."""
-        marker, number = _place(messages)
+        marker, number = place(
+            (each.get("role") in ("assistant", "model"), "\n".join(_texts(each))) for each in messages
+        )
         steps = self.script.get(marker, ())
         step = steps[number] if number < len(steps) else SCRIPT_ENDED
         self.hold(step)
@@ -75,23 +76,9 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
             yield tool["function"]["name"]
 
 
-def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    """Return the marker in force, and how many answers followed it."""
-    marker = "default"
-    answers = 0
-    for message in messages:
-        if message.get("role") in ("assistant", "model"):
-            answers += 1
-        elif message.get("role") == "user" and (
-            found := re.findall(r"\[\[([\w-]+)\]\]", "\n".join(_texts(message)))
-        ):
-            marker = found[-1]
-            answers = 0
-    return marker, answers
-
-
 def _texts(message: Mapping[str, Any]) -> Iterator[str]:
-    content = message.get("content", message.get("parts"))
+    """Yield the texts of a prompt; a system message or the result of a tool has none."""
+    content = message.get("content", message.get("parts")) if message.get("role") == "user" else ()
     if isinstance(content, str):
         yield content
     else:

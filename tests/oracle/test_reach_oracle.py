@@ -1,8 +1,8 @@
 """What `PathRights` says of a process from outside, against what that process can really do in its sandbox.
 
 The truth is generated: random trees of files, links, sockets, modes, owners and access lists, and places of
-this machine; each is tried by a process inside (`reach_inside.py`). No path that it could write, read or
-connect to may be called `cannot`.
+this machine; each is tried by a process inside (`reach_inside.py`). Nothing that it can do may be called
+impossible, and nothing that it cannot may be called possible: what is not known may be either.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def tree() -> Iterator[Tree]:
     root.chmod(0o755)
     if IS_ROOT:
         os.chown(root, USER, USER)
-    made = Tree(root, seed=11)
+    made = Tree(root, seed=13)
     yield made
     made.close()
     for path in (root, *root.rglob("*")):
@@ -282,7 +282,7 @@ def tree() -> Iterator[Tree]:
 
 
 @pytest.mark.parametrize("name", SANDBOXES)
-def test_nothing_that_works_is_called_impossible(tree: Tree, name: str) -> None:
+def test_what_is_called_possible_works_and_nothing_else(tree: Tree, name: str) -> None:
     if name == "root" and not IS_ROOT:
         name = "none"
     seed = tree.random.randrange(1 << 30)
@@ -292,10 +292,11 @@ def test_nothing_that_works_is_called_impossible(tree: Tree, name: str) -> None:
         said = [rights.may(question.action, question.path) for question in questions]
         truth = process.ask(questions)
     assert len(truth) == len(questions) == PATHS
+    is_filtered = name.startswith("codex")  # by seccomp, which has no part in the rights to a path
     wrong = [
-        (question, right)
+        (question, right, works)
         for question, right, works in zip(questions, said, truth, strict=True)
-        if right.granted is False and works
+        if right.granted is (not works) and not (question.action == "connect" and is_filtered and not works)
     ]
     assert wrong == []
     decided = [right.granted for right in said if right.granted is not None]

@@ -17,29 +17,21 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.bench.latency import append_message
+from tests.bench.realistic import make_realistic_home
 from tests.live.terminal import READY, Terminal
 
-_RECORDED: Final = Path(__file__).parents[1] / "data/recordings/0.169.0/workspace-write"
-_HISTORY_TURNS: Final = 60
-"""With three commands each: more than `MAX_CALLS`, and as many moments as are kept."""
+_HISTORY_MB: Final = 0.5
+"""Of a session at the start: more commands and moments than are kept."""
 _KEY_INTERVAL_S: Final = 3.0
-_HEAD_LINES: Final = 7
-"""Lines of the recording before its turn: metadata, policy, environment."""
-_DENIED_PATHS: Final = 40
-"""Distinct ones of a rollout: its history has them all, and the ledger grows no more."""
 _KEYS: Final = (b"j", b"k", b"m", b"m", b"G", b"g", b"?", b"?", b"\t")
 _SETTLED_MINUTE: Final = 5
 _MAX_GROWTH_MB: Final = 5.0
-_TURN_ID: Final = re.compile(r"01a1fa8b-2cfa-7e52-9e7f-28e8868bc250")
-_CALL_ID: Final = re.compile(r"call_([0-9a-f]{12})")
-_TIMESTAMP: Final = re.compile(r'^\{"timestamp":"[^"]+"')
 _DRAWS: Final = """
 import itertools, sys, time
 for number in itertools.count():
@@ -65,44 +57,6 @@ def usage(pid: int) -> Usage:
     (threads,) = re.findall(r"Threads:\s+(\d+)", status)
     cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return Usage(int(rss_kb) / 1e3, cpu_s, len(list(Path(f"/proc/{pid}/fd").iterdir())), int(threads))
-
-
-class GrowingRollout:
-    """A rollout that repeats a recorded turn, with new ids, times and denied paths."""
-
-    def __init__(self, day: Path) -> None:
-        (recorded,) = _RECORDED.glob("*.jsonl")
-        thread = str(uuid.uuid4())
-        lines = recorded.read_text().replace(recorded.stem[-36:], thread).splitlines()
-        self._head = lines[:_HEAD_LINES]
-        self._turn = lines[1:2] + lines[_HEAD_LINES:]
-        self._coming: Iterator[str] = self._lines()
-        path = day / recorded.name.replace(recorded.stem[-36:], thread)
-        with path.open("w") as file:
-            count = len(self._head) + _HISTORY_TURNS * len(self._turn)
-            begun = time.time() - count
-            for number in range(count):
-                file.write(_at(next(self._coming), begun + number))
-        self._path = path
-
-    def grow(self) -> None:
-        """Append one line."""
-        with self._path.open("a") as file:
-            file.write(_at(next(self._coming), time.time()))
-
-    def _lines(self) -> Iterator[str]:
-        yield from self._head
-        for number in itertools.count():
-            turn = str(uuid.uuid4())
-            for line in self._turn:
-                yield _CALL_ID.sub(rf"call_\g<1>{number}", _TURN_ID.sub(turn, line)).replace(
-                    "agentdash-denied", f"denied-{number % _DENIED_PATHS}"
-                )
-
-
-def _at(line: str, at: float) -> str:
-    timestamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return _TIMESTAMP.sub(f'{{"timestamp":"{timestamp}"', line) + "\n"
 
 
 @contextmanager
@@ -135,18 +89,17 @@ def soak(minutes: int, workers: int, lines_per_s: float) -> Iterator[Usage]:
     """
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         root = Path(folder)
-        day = root / "codex/sessions/2026/11/20"
-        day.mkdir(parents=True)
+        home = make_realistic_home(root / "codex", workers, workers * _HISTORY_MB)
         env = {
             **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
-            "CODEX_HOME": str(root / "codex"),
+            "CODEX_HOME": str(home),
             "XDG_STATE_HOME": str(root / "state"),
             "XDG_CONFIG_HOME": str(root / "config"),
             "TMUX_TMPDIR": folder,
         }
-        rollouts = [GrowingRollout(day) for _ in range(workers)]
+        rollouts = sorted(home.rglob("*.jsonl"))
         with panes(workers, env):
             command = [sys.executable, "-m", "agentdash", "--record", str(root / "journal")]
             terminal = Terminal(command, env, columns=120, lines=36)
@@ -160,7 +113,7 @@ def soak(minutes: int, workers: int, lines_per_s: float) -> Iterator[Usage]:
                 terminal.close()
 
 
-def _work(terminal: Terminal, rollouts: Sequence[GrowingRollout], lines_per_s: float, minute: int) -> None:
+def _work(terminal: Terminal, rollouts: Sequence[Path], lines_per_s: float, minute: int) -> None:
     """For a minute, let the rollouts grow, press keys, and read what is drawn."""
     until = time.monotonic() + 60
     keys = itertools.cycle(_KEYS)
@@ -168,7 +121,7 @@ def _work(terminal: Terminal, rollouts: Sequence[GrowingRollout], lines_per_s: f
     for step in itertools.count(int(minute * 60 * lines_per_s)):
         if (left := until - time.monotonic()) <= 0:
             return
-        rollouts[step % len(rollouts)].grow()
+        append_message(rollouts[step % len(rollouts)], f"line {step}")
         if time.monotonic() > pressed + _KEY_INTERVAL_S:
             pressed = time.monotonic()
             terminal.press(next(keys))

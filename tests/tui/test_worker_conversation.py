@@ -17,7 +17,7 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_lines, conversation_tab
 from agentdash.tui.worker.file_reading import FileReading
-from tests.live.change_cases import DATA
+from tests.unit.captures import CHANGE_LOGS
 
 from . import sample_fleet
 from .rendering import LOOK, text
@@ -25,7 +25,7 @@ from .sample_fleet import BY_NAME, SNAPSHOT, StaticFeed
 from .test_transport import replay_app
 
 NOW = sample_fleet.NOW
-(LOG,) = (DATA / "codex-0.169.0").glob("*.jsonl")
+(LOG,) = (CHANGE_LOGS / "codex-0.169.0").glob("*.jsonl")
 TALK = Conversation(
     thread="01a1fa8b-2cba",
     turns=(

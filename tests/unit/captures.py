@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+CHANGE_LOGS = Path(__file__).parent.parent / "data" / "changes"
+"""Sessions that change files, one for each CLI and version; `after.json` has the workspace after each."""
 PANES = Path(__file__).parent.parent / "data" / "panes"
 FOLDERS = sorted(path.stem for path in PANES.glob("*-[0-9]*.txt"))
 """`codex-0.171.0`, `claude-2.1.332` ..."""

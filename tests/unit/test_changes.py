@@ -11,14 +11,20 @@ from agentdash.agents.codex.rollout.tools import applied_changes, describe, desc
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
 from agentdash.model.conversation import CallRecord
 from agentdash.replay.conversation import ConversationFile
-from tests.live.change_cases import BEFORE, DATA
+from tests.unit.captures import CHANGE_LOGS
 
-SESSIONS = sorted(path.name for path in DATA.iterdir())
+BEFORE = {
+    "app.py": "".join(f"line {number}\n" for number in range(1, 31)),
+    "old.txt": "old\n",
+    "moved.txt": "one\ntwo\nthree\n",
+}
+"""The files of the workspace before each of the sessions."""
+SESSIONS = sorted(path.name for path in CHANGE_LOGS.iterdir())
 ROOT = "/home/dev/project/"
 
 
 def calls(name: str) -> list[CallRecord]:
-    (log,) = (DATA / name).glob("*.jsonl")
+    (log,) = (CHANGE_LOGS / name).glob("*.jsonl")
     return list(ConversationFile(log).read().calls)
 
 
@@ -50,7 +56,7 @@ def test_changes_lead_to_the_files_that_are_there(name: str) -> None:
             else:
                 target = (change.moved_to or change.path).removeprefix(ROOT)
                 files[target] = patched(files.pop(path, ""), change.diff)
-    after = json.loads((DATA / name / "after.json").read_text("utf-8"))
+    after = json.loads((CHANGE_LOGS / name / "after.json").read_text("utf-8"))
     assert after.pop("shell.txt") == "by the shell\n"  # written by a command, which is no patch
     assert files == after
     assert changed >= 3

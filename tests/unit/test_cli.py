@@ -216,7 +216,7 @@ def test_wait(home: Path) -> None:
     assert (late.returncode, document.pop("worker")["state"]) == (1, "blocked-sandbox")
     assert document.pop("waited_seconds") >= 0
     assert document == {
-        "schema": "agentdash.wait/1",
+        "schema": "agentdash.wait/2",
         "target": channel,
         "until": ["running"],
         "outcome": "timed-out",
@@ -233,7 +233,7 @@ def test_status_watch(home: Path) -> None:
         assert watch.stdout is not None
         assert watch.stderr is not None
         lines = [json.loads(watch.stdout.readline()) for _ in range(5)]
-        assert {(t["schema"], t["change"]) for t in lines} == {("agentdash.change/1", "added")}
+        assert {(t["schema"], t["change"]) for t in lines} == {("agentdash.change/2", "added")}
         gone = next(home.rglob("*01a1fa8b-4086*"))
         gone.unlink()
         while (change := json.loads(watch.stdout.readline()))["change"] == "source":
@@ -293,7 +293,7 @@ def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) 
 def test_check(home: Path) -> None:
     done = agentdash("check", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/1")
+    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/2")
     assert document["totals"] == {
         "threads": 5,
         "match": 1,
@@ -407,7 +407,7 @@ def test_version_help_and_schema() -> None:
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
-    assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/1"
+    assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/2"
 
 
 def test_a_named_review_is_said_to_be_left_out(home: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def workers() -> list[Worker]:
 
 def line(report: WorkerReport, change: str = "added") -> bytes:
     return msgspec.json.encode(
-        ChangeReport(schema="agentdash.change/1", at="2026-01-01T00:00:00.000Z", change=change, worker=report)
+        ChangeReport(schema="agentdash.change/2", at="2026-01-01T00:00:00.000Z", change=change, worker=report)
     )
 
 
@@ -130,7 +130,7 @@ def test_what_a_later_version_adds_is_said(workers: list[Worker]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "where"), [("agentdash.change/2", "update it here"), ("agentdash.change/0", "update it there")]
+    ("schema", "where"), [("agentdash.change/3", "update it here"), ("agentdash.change/1", "update it there")]
 )
 def test_another_schema_names_the_side_to_update(schema: str, where: str) -> None:
     with pytest.raises(SchemaError, match=where):
@@ -143,9 +143,9 @@ def test_another_schema_names_the_side_to_update(schema: str, where: str) -> Non
         b"{}",
         b"\xff\xfe",
         b'{"schema": "x/1", "change": "added"}',
-        b'{"schema": "agentdash.change/1", "change": "added", "worker": {"id": 4}}',
-        b'{"schema": "agentdash.change/1", "change": "added", "worker": {"state": "running"}}',
-        b'{"schema": "agentdash.change/1", "change": "added", "worker": ' + b"[" * 100_000,
+        b'{"schema": "agentdash.change/2", "change": "added", "worker": {"id": 4}}',
+        b'{"schema": "agentdash.change/2", "change": "added", "worker": {"state": "running"}}',
+        b'{"schema": "agentdash.change/2", "change": "added", "worker": ' + b"[" * 100_000,
     ],
 )
 def test_what_is_no_document_is_refused(text: bytes) -> None:

@@ -73,7 +73,7 @@ def alive(at: float | None = None, version: str = "9.9") -> bytes:
     return document(change="alive", at=iso(CLOCK.now() if at is None else at), version=version)
 
 
-def document(schema: str = "agentdash.change/1", **fields: object) -> bytes:
+def document(schema: str = "agentdash.change/2", **fields: object) -> bytes:
     return msgspec.json.encode({"schema": schema, "at": "", **fields}) + b"\n"
 
 

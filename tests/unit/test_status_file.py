@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import subprocess
 import sys
@@ -131,6 +132,22 @@ def test_the_file_of_another_one_is_left_alone_while_that_one_lives(
     assert read_published(path).pid == os.getpid()
     health = [event.detail for event in told if isinstance(event, SourceSeen)]
     assert health == [f"pid {other.pid} writes it", "written"]
+
+
+def test_a_lock_without_room_for_a_pid_is_given_up(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    mine = Publisher(tmp_path, SystemClock())
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            mine.keeper()
+    assert list(state.rglob("*.lock")) == []
+    assert mine.keeper() is None
+    mine.withdraw()
 
 
 async def test_a_file_that_cannot_be_written_is_shown(

@@ -18,11 +18,11 @@ from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Worker
 from agentdash.replay.conversation import ConversationFile
 from agentdash.report.exports import ExportReport, markdown, page, quoted
-from tests.live.change_cases import DATA
+from tests.unit.captures import CHANGE_LOGS
 from tests.unit.rollout_files import RECORDINGS, VERSIONS, response
 from tests.unit.test_export import ALLOWED, HOSTILE, Page, exported, report_of, session
 
-(LOG,) = (DATA / "codex-0.169.0").glob("*.jsonl")
+(LOG,) = (CHANGE_LOGS / "codex-0.169.0").glob("*.jsonl")
 BROWSER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
 """Renders as a forge does, which then removes some tags; here none may be active at all."""
 
@@ -64,7 +64,7 @@ def test_talk_has_everything_in_its_order(tmp_path: Path) -> None:
     assert text.count("<details>") == text.count("</details>") == 6
 
 
-@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
+@pytest.mark.parametrize("log", sorted(CHANGE_LOGS.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
 def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
     parsed = Page(talk(tmp_path, log, "talk.html"))
     words = " ".join(parsed.words)
@@ -151,7 +151,7 @@ def test_denied_calls_are_those_of_the_ledger(version: str) -> None:
     assert denied >= 2
 
 
-@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
+@pytest.mark.parametrize("log", sorted(CHANGE_LOGS.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
 def test_report_and_conversation_have_the_same_calls(log: Path) -> None:
     (conversation,) = report_of(log).conversations
     assert conversation == ConversationFile(log).read()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -69,10 +69,8 @@ class ClaudeHome:
         Args:
             on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
         """
-        found: list[tuple[float, str]] = []
-        _walk(str(self.projects), _MAX_DEPTH, found, on_error)
-        for _, path in sorted(found, reverse=True):
-            yield Path(path)
+        for _, path in logs_below(self.projects, _MAX_DEPTH, is_transcript, on_error):
+            yield path
 
     def by_last_record(
         self, on_error: Callable[[OSError], None] = lambda _: None
@@ -85,22 +83,56 @@ class ClaudeHome:
         Args:
             on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
         """
-        found: list[tuple[float, str]] = []
-        _walk(str(self.projects), _MAX_DEPTH, found, on_error)
-        timed = ((last_record_at(path) or possible_time(changed) or 0.0, path) for changed, path in found)
-        return [(at, Path(path)) for at, path in sorted(timed, reverse=True)]
+        return by_last_record(logs_below(self.projects, _MAX_DEPTH, is_transcript, on_error))
+
+
+def logs_below(
+    root: Path,
+    depth: int,
+    is_log: Callable[[str], bool],
+    on_error: Callable[[OSError], None] = lambda _: None,
+) -> list[tuple[float, Path]]:
+    """Return when each log below a directory was changed (unix seconds), and its path; the newest first.
+
+    Args:
+        depth: levels of directories below it.
+        is_log: returns whether a file is one, by its path.
+        on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
+    """
+    found: list[tuple[float, str]] = []
+    _walk(str(root), depth, is_log, found, on_error)
+    return [(changed, Path(path)) for changed, path in sorted(found, reverse=True)]
+
+
+def by_last_record(logs: Iterable[tuple[float, Path]]) -> list[tuple[float, Path]]:
+    """Return when the last record of each log was written (unix seconds), and its path; the newest first.
+
+    Args:
+        logs: when they were changed, which counts where no record shows a time.
+    """
+    timed = ((last_record_at(str(path)) or possible_time(changed) or 0.0, path) for changed, path in logs)
+    return sorted(timed, reverse=True)
+
+
+def is_transcript(path: str) -> bool:
+    """Return whether a file is a transcript, by its name."""
+    return thread_id(PurePath(path)) is not None
 
 
 def _walk(
-    directory: str, depth: int, found: list[tuple[float, str]], on_error: Callable[[OSError], None]
+    directory: str,
+    depth: int,
+    is_log: Callable[[str], bool],
+    found: list[tuple[float, str]],
+    on_error: Callable[[OSError], None],
 ) -> None:
     try:
         with os.scandir(directory) as listing:
             for entry in listing:
-                if thread_id(PurePath(entry.name)) is not None:
+                if is_log(entry.path):
                     found.append((entry.stat().st_mtime, entry.path))
                 elif depth and entry.is_dir(follow_symlinks=False):
-                    _walk(entry.path, depth - 1, found, on_error)
+                    _walk(entry.path, depth - 1, is_log, found, on_error)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

@@ -123,10 +123,12 @@ class PathRights:
         return Right(None, "owner, capabilities or an access list may allow it")
 
     def _grants(self, user: Credentials, step: _Step, wanted: int) -> bool | None:
-        if user.allows(step.stat, wanted):
-            return True
-        is_changeable = user.is_capable or step.stat.st_uid == user.uid
-        return None if is_changeable or self._has_access_list(step.path) else False
+        is_allowed = user.allows(step.stat, wanted)
+        if step.stat.st_uid == user.uid:
+            return is_allowed or None
+        if self._has_access_list(step.path):
+            return None  # beside a list, the mode states the rights of the owner alone
+        return is_allowed or (None if user.is_capable else False)
 
     def _is_replaceable(self, user: Credentials, above: _Step, entry: _Step) -> bool:
         """Return whether an entry of a directory could be renamed, and another put in its place."""

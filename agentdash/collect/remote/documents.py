@@ -12,7 +12,7 @@ from agentdash.documents.worker import ChangeReport
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
 
-SCHEMA: Final = "agentdash.change/1"
+SCHEMA: Final = "agentdash.change/2"
 """The only schema that is understood."""
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line that is parsed: workers with a full ledger of denials take some 100 kB."""

@@ -235,6 +235,8 @@ def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | None) -> tuple[Denial, ...]:
+    if not thread.states_sandbox:
+        return ()
     # of other tools only MCP servers run programs: what children and documents say is prose
     if call.by_user or not (call.kind in ("command", "patch") or call.is_mcp or not call.tool):
         return ()

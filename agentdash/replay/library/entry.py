@@ -25,7 +25,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     begun: float | None
     """Start (unix seconds)."""
     agent: str = "codex"
-    """The worker CLI: `codex`, `claude`; `recording`."""
+    """The worker CLI: `codex`, `claude`, `gemini`, `qwen`, `copilot`; `recording`."""
     listed_at: float = 0.0
     """What it was listed by: its start, or when its file was changed (unix seconds)."""
     archived: bool = False

@@ -1,4 +1,4 @@
-"""All threads of a Codex home and of Claude Code, newest first: listed by their file names, then completed as
+"""All threads of a Codex home and of other CLIs, newest first: listed by their file names, then completed as
 the files are read.
 
 Independent of any screen: `Library.fill` yields entries as more of their files is read, those that the
@@ -25,7 +25,7 @@ from agentdash.agents.codex.home import (
     thread_id,
 )
 from agentdash.agents.registry import adapters
-from agentdash.agents.session_logs import SessionLog, is_transcript, thread_of_log
+from agentdash.agents.session_logs import SessionLog, agent_of_log, other_logs, thread_of_log
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -59,11 +59,11 @@ _MAX_TITLE_CHARS: Final = 200
 
 
 class Library:
-    """The past sessions of a Codex home, and of Claude Code. Read-only.
+    """The past sessions of a Codex home, and of other CLIs. Read-only.
 
     Args:
         clock: the time against which ages are measured.
-        claude_home: the configuration directory of Claude Code; None: its sessions are left out.
+        claude_home: the configuration directory of Claude Code; None: sessions of other CLIs are left out.
         recordings: the directory of recordings; None: they are left out.
         recall: returns what was seen of threads while they ran.
     """
@@ -102,7 +102,7 @@ class Library:
         """Yield all threads, newest first, from their files' names alone."""
         yield from heapq.merge(
             self._codex_entries(),
-            self._claude_entries(),
+            self._other_entries(),
             self._recording_entries(),
             key=lambda each: each.listed_at,
             reverse=True,
@@ -123,13 +123,13 @@ class Library:
     def _note(self, error: OSError) -> None:
         self.unread[unreadable_line(error)] = None
 
-    def _claude_entries(self) -> Iterator[Entry]:
-        for written, path in self._claude_home.by_last_record(self._note) if self._claude_home else ():
+    def _other_entries(self) -> Iterator[Entry]:
+        for written, path in other_logs(self._claude_home, self._note) if self._claude_home else ():
             yield Entry(
                 id=thread_of_log(path) or path.stem,
                 path=path,
                 begun=None,
-                agent="claude",
+                agent=agent_of_log(path),
                 listed_at=written,
             )
 
@@ -256,7 +256,7 @@ def _read_log(path: Path, thread: str) -> tuple[Fleet, int, str | None]:
     except OSError:
         size, modified = 0, 0.0
     seen = FileSeen(at=modified, thread=thread, path=clean_line(str(path)), size=size, modified=modified)
-    log = SessionLog(path, thread, "claude" if is_transcript(path) else "codex")
+    log = SessionLog(path, thread, agent_of_log(path))
     fleet, problem = read_whole(log, seen)
     return fleet, size, problem
 

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.agents.session_logs import LogReader, SessionLog, line_texts, log_of
-from agentdash.model.events import MessageLogged, TurnEnded
+from agentdash.model.events import CallEnded, CallStarted, MessageLogged, TurnEnded
 from agentdash.model.sanitize import clean_line
 
 HitKind = Literal["prompt", "message", "command", "output", "error", "patch", "reasoning", "search"]
@@ -143,17 +143,17 @@ class TextSearch:
 
     def _hit(self, log: SessionLog, reader: LogReader, line: bytes, number: int) -> Hit | None:
         """Return the hit in a line: the parts of a patch, or of arguments, are one."""
-        matching = ((w, text) for w, text in _texts(reader, line, number) if self._terms.matches(text))
+        matching = ((w, text) for w, text in _texts(log, reader, line, number) if self._terms.matches(text))
         for what, text in matching:
             shown, marks = self._terms.excerpt(text)
             return Hit(log.path, log.thread, number, line_time(line) or reader.at, what, shown, marks)
         return None
 
 
-def _texts(reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:
+def _texts(log: SessionLog, reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:
     """Yield kind and text of what was said, run and printed in a line, unless it was copied from a parent.
 
-    The events of calls shorten what the items of the model's response have whole.
+    The events of calls shorten what the items of the model's response have whole; those of chats do not.
     """
     for event in reader.read((line,), number):
         match event:
@@ -163,5 +163,9 @@ def _texts(reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKin
                 yield "message", text
             case TurnEnded(error=str(error)):
                 yield "error", error
+            case CallStarted() if log.is_chat:
+                yield "command", f"{event.tool} {event.script or event.text}"
+            case CallEnded() if log.is_chat:
+                yield "output", event.output
     if not reader.is_copied(line):
         yield from line_texts(line)

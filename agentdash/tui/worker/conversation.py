@@ -25,7 +25,6 @@ from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Look
-from agentdash.tui.worker.file_reading import READ_KINDS
 
 READING_TABS: Final = ("Talk", "Commands", "Changes")
 """The tabs that need the conversation."""
@@ -54,7 +53,7 @@ def absent_lines(tab: str, worker: Worker, cells: int, look: Look) -> list[Line]
     """Return what a tab shows without a conversation: of the calls what is known, else why there is none."""
     if worker.host:
         why = f"The session's file is on {worker.host}, and is not read from here."
-    elif worker.file is None or worker.kind not in READ_KINDS:
+    elif worker.file is None or not worker.is_thread:
         why = "This worker has no session file that is read in full."
     else:
         return paragraph("Reading the session's file.", cells, "muted")

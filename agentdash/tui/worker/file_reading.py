@@ -12,8 +12,6 @@ from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Worker
 
-READ_KINDS: Final = ("codex-thread", "claude-session")
-"""Kinds of workers whose session files are read in full."""
 _INTERVAL_S: Final = 1.0
 """Between two reads of a conversation that goes on: as fast as it can be followed."""
 _Read = Callable[[float], Conversation]
@@ -51,7 +49,7 @@ class FileReading:
     def job(self, worker: Worker, until: float) -> Callable[[], None] | None:
         """Return what reads a file up to a time (unix seconds), to be run in a thread; None if nothing
         has changed since, or it was read just now, or one is being read."""
-        if worker.file is None or worker.host or worker.kind not in READ_KINDS or self._is_reading:
+        if worker.file is None or worker.host or not worker.is_thread or self._is_reading:
             return None
         if worker.file != self._file:
             self._file, self._read_file, self._found = worker.file, None, None

@@ -14,7 +14,7 @@ from agentdash.tui.transport.app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
 from tests.live.hands.fleet import Fleet, real_fleet
-from tests.live.hands.hands import AGENTDASH, Hands, Walk, lacks, shows
+from tests.live.hands.hands import AGENTDASH, Hands, Walk, shows
 from tests.live.hands.replay import DENIAL, DENIED, FAMILY, LIBRARY, REPLAY
 from tests.live.tmux import TmuxServer
 
@@ -97,13 +97,3 @@ def test_keys_that_end(keys: str, codes: tuple[int, ...]) -> None:
         hands.until(in_list, "the demo")
         hands.press(*keys.split())
         hands.until_ended(*codes)
-
-
-def test_a_shell_continues_it() -> None:
-    with TmuxServer() as server, Hands(server, ("bash", "--norc", "-i"), EMPTY) as hands:
-        hands.press(f'"{AGENTDASH} demo"', "enter")
-        hands.until(in_list, "the demo")
-        hands.press("ctrl+z")
-        hands.until(shows("Stopped"), "the shell")
-        hands.press('"fg"', "enter")
-        hands.until(lambda hands: in_list(hands) and lacks("Stopped")(hands), "the demo again")

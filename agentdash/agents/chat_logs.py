@@ -1,0 +1,100 @@
+"""The lines of chats of Gemini CLI, Qwen Code and Copilot CLI as events, as of other session logs.
+
+Their records are read by the `ChatFacts` that live workers are judged by. They state no sandbox: threads of
+them have no policy, and stay `unverified`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from agentdash.agents.chats import ChatFacts, decoded
+from agentdash.agents.copilot import CopilotFacts
+from agentdash.agents.gemini import GeminiFacts
+from agentdash.agents.line_events import LineEvents
+from agentdash.agents.qwen import QwenFacts
+from agentdash.model.events import ThreadEvent, ThreadStarted
+from agentdash.model.limits import MAX_LINE_BYTES
+from agentdash.model.sanitize import clean_line
+from agentdash.model.times import parse_iso
+
+_FACTS: Final[dict[str, Callable[[], ChatFacts]]] = {
+    "gemini": GeminiFacts,
+    "qwen": QwenFacts,
+    "copilot": CopilotFacts,
+}
+_REMEMBERED: Final = 1_000
+"""Messages and calls that records may repeat."""
+
+
+class ChatReader(LineEvents):
+    """Parses the records of one chat into events. Never raises.
+
+    Args:
+        thread: the thread's id.
+        agent: the worker CLI.
+        path: the file.
+    """
+
+    def __init__(self, thread: str, agent: str, path: Path) -> None:
+        super().__init__(thread)
+        self._agent = agent
+        self._path = path
+        self._facts = _FACTS[agent]()
+        self._facts.tell = self._tell
+        self._has_begun = False
+        self._told: dict[object, None] = {}
+        """What may be repeated, and was told."""
+
+    def is_copied(self, _line: bytes) -> bool:
+        """Return whether a line was copied from another session: none is."""
+        return False
+
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
+        """Return the events of lines, in the order of the file.
+
+        Args:
+            lines: with or without their newline.
+            first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
+                0.
+        """
+        events: list[ThreadEvent] = []
+        self._events = events
+        for offset, line in enumerate(lines):
+            self._number = first + offset if first else 0
+            if line and not line.isspace():
+                self._read(line)
+        self._events = []  # the returned list belongs to the caller
+        return events
+
+    def _read(self, line: bytes) -> None:
+        if len(line) > MAX_LINE_BYTES:
+            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB")
+        elif not (record := decoded(line)):
+            self._skip("malformed", "not JSON")
+        else:
+            self._at = parse_iso(str(record.get("timestamp") or record.get("startTime"))) or self._at
+            self._begin(record)
+            self._facts.add(record)
+
+    def _begin(self, record: dict[str, Any]) -> None:
+        """Emit the start of the thread at its first record."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        stated = self._facts.place(record, self._path)
+        cwd, version = (clean_line(part) if isinstance(part, str) else None for part in stated)
+        self._emit(ThreadStarted, agent=self._agent, cwd=cwd, version=version)
+
+    def _tell(self, event: Callable[..., ThreadEvent], key: object = None, **fields: Any) -> None:
+        """Emit what is not a repetition."""
+        if key is not None:
+            told = event, str(key)
+            if told in self._told:
+                return
+            if len(self._told) >= _REMEMBERED:
+                self._told.pop(next(iter(self._told)))
+            self._told[told] = None
+        self._emit(event, **fields)

@@ -1,0 +1,175 @@
+"""Past chats of Gemini CLI, Qwen Code and Copilot CLI: listed, read, searched and checked as other sessions.
+
+The files of tests/data/chats were written by the real CLIs with a scripted model: an answer, a command, an
+error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentdash.agents.chat_logs import ChatReader
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.codex.home import CodexHome
+from agentdash.agents.session_logs import log_of
+from agentdash.model.events import FileSeen, LineSkipped
+from agentdash.model.states import State
+from agentdash.model.thread import Thread
+from agentdash.replay.conversation import ConversationFile
+from agentdash.replay.family import find_family
+from agentdash.replay.library.library import Library
+from agentdash.replay.library.search import TextSearch
+from agentdash.replay.whole_log import read_whole
+from agentdash.report.audit import audit, find_logs
+from agentdash.report.sessions import read_sessions
+from tests.unit.test_chats import COMMAND, STARTED, Stopped, prepare
+
+AGENTS = ("gemini", "qwen", "copilot")
+IDS = {
+    "gemini": "session-2026-11-22T10-20-ac212fb5",
+    "qwen": "3ee37def-86c5-4f3f-8017-54c65926e69a",
+    "copilot": "ee3cba9e-fc4b-4ce3-8b4e-772f58b4cf54",
+}
+
+
+@pytest.fixture
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a chat of each CLI."""
+    for variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for agent in AGENTS:
+        prepare(agent, tmp_path)
+    return tmp_path
+
+
+def thread_of(path: Path) -> Thread:
+    """Return what the log of a thread says."""
+    log = log_of(path)
+    assert log is not None
+    seen = FileSeen(at=0, thread=log.thread, path=str(path), size=0, modified=0)
+    fleet, problem = read_whole(log, seen)
+    assert problem is None
+    return fleet.threads[log.thread]
+
+
+@pytest.mark.parametrize(
+    ("agent", "cwd", "command", "exit_code", "tokens"),
+    [
+        ("gemini", "/home/dev/ws", COMMAND, None, 4 * 1240 - 1240),
+        ("qwen", "/home/dev/ws", COMMAND, 0, 3 * 1240),
+        ("copilot", "/home/dev/ws", "touch x", 0, 3 * 1240),
+    ],
+)
+def test_chat_is_a_thread(
+    tmp_path: Path, agent: str, cwd: str | None, command: str, exit_code: int | None, tokens: int
+) -> None:
+    thread = thread_of(prepare(agent, tmp_path))
+    assert (thread.id, thread.agent, thread.cwd, thread.turns) == (IDS[agent], agent, cwd, 3)
+    assert [(call.script, call.exit_code) for call in thread.calls] == [(command, exit_code)]
+    assert (thread.open_calls, thread.policies, thread.skipped) == ((), (), ())
+    assert thread.tokens.total == tokens
+    assert [each.kind for each in thread.moments if each.kind in ("prompt", "message")] == [
+        *("prompt", "message", "prompt", "message", "prompt"),
+    ]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_copy_with_any_name_is_the_chat_of_its_cli(tmp_path: Path, agent: str) -> None:
+    copied = log_of(Path(shutil.copy(prepare(agent, tmp_path), tmp_path / "attached.jsonl")))
+    assert copied is not None
+    assert (copied.agent, copied.thread[-8:]) == (agent, IDS[agent][-8:] if agent != "gemini" else "241d3126")
+
+
+def test_chats_are_listed_searched_and_checked(homes: Path) -> None:
+    claude = ClaudeHome(homes / "claude")
+    listed = read_sessions(homes / "codex", None, homes / "claude").sessions
+    assert {(each.agent, each.id) for each in listed} == set(IDS.items())
+    assert all(each.prompt and each.tokens and each.started_at and not each.problem for each in listed)
+
+    library = Library(CodexHome(homes / "codex"), Stopped(), claude)
+    entries = [library.read(each) for each in library.entries()]
+    assert {each.agent for each in entries} == set(AGENTS)
+    assert {each.verdict for each in entries} == {"unverified"}
+
+    search = TextSearch("touch", [each.path for each in entries])
+    list(search.steps())
+    assert {(hit.thread, hit.what) for hit in search.hits} >= {(each, "command") for each in IDS.values()}
+
+    paths, unreadable = find_logs(CodexHome(homes / "codex"), claude, [])
+    report = audit(paths)
+    assert (len(paths), unreadable, report.exit_code) == (3, [], 0)
+    assert {(each.agent, each.verdict, len(each.denials)) for each in report.threads} == {
+        (agent, "unverified", 0) for agent in AGENTS
+    }
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_chat_is_replayed_by_its_id(homes: Path, agent: str) -> None:
+    family = find_family(CodexHome(homes / "codex"), IDS[agent])
+    assert (family.thread, len(family.paths)) == (IDS[agent], 1)
+    said = ConversationFile(family.paths[0]).read()
+    assert said.problem is None
+    assert len(said.turns) == 3
+
+
+@pytest.mark.parametrize(
+    ("agent", "last", "state"),
+    [
+        ("gemini", "Model stream ended", State.FAILED_PROVIDER),
+        ("gemini", "Hello from the fake model", State.COMPLETED),
+        ("gemini", "The command has finished", State.COMPLETED),
+        ("gemini", '"toolCalls"', State.EXITED),
+        ("qwen", "The command has finished", State.COMPLETED),
+        ("qwen", "functionCall", State.EXITED),
+        ("copilot", "Authentication failed", State.FAILED_PROVIDER),
+        ("copilot", '"id":"850eecfc', State.COMPLETED),  # the end of its turn
+        ("copilot", "toolRequests", State.COMPLETED),
+    ],
+)
+def test_end_of_a_chat(homes: Path, agent: str, last: str, state: State) -> None:
+    """The chat ends with the last line that has these words."""
+    clock = Stopped()
+    clock.time += 1e6
+    library = Library(CodexHome(homes / "codex"), clock, ClaudeHome(homes / "claude"))
+    entry = next(each for each in library.entries() if each.agent == agent)
+    lines = entry.path.read_text().splitlines(keepends=True)
+    end = max(number for number, line in enumerate(lines) if last in line)
+    entry.path.write_text("".join(lines[: end + 1]))
+    os.utime(entry.path, (STARTED, STARTED))
+    assert library.read(entry).state is state
+
+
+def test_answer_of_gemini_that_is_written_again_with_its_calls_is_one(tmp_path: Path) -> None:
+    path = prepare("gemini", tmp_path)
+    path.write_text(path.read_text().replace('"content":"","thoughts"', '"content":"I run it.","thoughts"'))
+    thread = thread_of(path)
+    assert (thread.turns, [each.text for each in thread.moments].count("I run it.")) == (3, 1)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_strange_records_cost_themselves(agent: str) -> None:
+    strange: list[object] = [None, [], {}, 5, "x", [{}], [[1]], {"name": ["x"], "parts": [5, {"text": 1}]}]
+    kinds = ("user", "gemini", "error", "assistant", "tool_result", "system", "session.start", "abort")
+    kinds += ("assistant.message", "tool.execution_complete", "session.usage_record", "session.error")
+    names = ("content", "toolCalls", "tokens", "message", "data", "timestamp", "id", "usageMetadata")
+    records = [{"type": kind, name: value} for kind in kinds for name in names for value in strange]
+    nested: dict[str, object] = {"id": [1], "name": {}, "args": 5, "status": ["x"], "result": [{"x": 1}]}
+    records += [{"type": "gemini", "toolCalls": [nested]}, {"type": "assistant.message", "data": {}}]
+    records += [{"type": "assistant.message", "data": {"toolRequests": [nested, {"toolCallId": {}}]}}]
+    records += [{"type": "tool_result", "message": {"parts": [{"functionResponse": nested}]}}]
+    records += [{"type": "tool.execution_complete", "data": {"toolCallId": 1, "result": [], "error": 5}}]
+    lines = [*(json.dumps(record).encode() for record in records), b"{", b"[]", b"\xff", b""]
+    events = ChatReader("t", agent, Path("chat.jsonl")).read(lines)
+    assert [each.count for each in events if isinstance(each, LineSkipped)][-1] == 3
+
+
+def test_command_that_a_file_mode_refused_is_no_denial_of_a_sandbox(tmp_path: Path) -> None:
+    path = prepare("qwen", tmp_path)
+    path.write_text(path.read_text().replace("Output: shell-finished", "bash: x: Read-only file system"))
+    assert thread_of(path).denials == ()
