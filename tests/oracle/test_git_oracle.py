@@ -51,6 +51,7 @@ def truth(directory: Path) -> Repository:
                        ("--git-dir", "--git-common-dir"))  # fmt: skip
     return Repository(
         root=git(directory, "rev-parse", "--show-toplevel"),
+        common=common,
         branch=branch,
         commit=commit,
         worktree=Path(git_dir).name if git_dir != common else None,
