@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agentdash.agents.claude.home import thread_id
@@ -23,8 +24,10 @@ from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import FindingKind
 from agentdash.model.fleet import Fleet
+from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import RequestField, RequestLayer
@@ -307,3 +310,25 @@ def test_variable_that_turns_the_sandbox_on_is_named(
     origin = found.origin(RequestField.FILESYSTEM)
     assert origin is not None
     assert origin.text.endswith(words)
+
+
+def test_process_of_a_later_call_seen_while_the_transcript_was_behind() -> None:
+    """The call whose sandbox could not be started ran nothing: its process is of the next, equal call."""
+    (path,) = (DATA / "2.1.330" / "on-cannot-start").glob("projects/*/*.jsonl")
+    fleet = reduce(Fleet(), TranscriptReader("t").read(path.read_bytes().splitlines()))
+    thread = fleet.threads["t"]
+    assert thread.sandbox_failed is not None
+    late = SandboxObservation(
+        source=EvidenceSource.ENVIRONMENT,
+        policy=0,
+        sandboxed=False,
+        first=thread.calls[-1].at,
+        last=thread.calls[-1].at,
+        calls=(thread.sandbox_failed.call,),
+    )
+    assert thread.policies[0].policy.restricts_files
+    observed = msgspec.structs.replace(thread, observations=(late,))
+    fleet = msgspec.structs.replace(fleet, threads={"t": observed})
+    (worker,) = build_snapshot(reduce(fleet, [e.ProcessesCounted(at=NOW)]), NOW).workers
+    assert kinds_of(worker) == {SILENT}
+    assert worker.sandbox.got.sandboxed is False

@@ -62,7 +62,7 @@ def judge_sandbox(
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [each for each in thread.observations if not each.by_user]
+    own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
     checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
@@ -105,6 +105,19 @@ def judge_sandbox(
         denials=_ledger(thread, places),
         requested=newest,
     )
+
+
+def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObservation:
+    """Return an observation under the policy that it belongs to.
+
+    A call whose sandbox could not be started has run no process. What was observed under its id, while the
+    log was behind, belongs to a later call with the same script.
+    """
+    failed = thread.sandbox_failed
+    if failed is None or observation.recorded is not None or failed.call not in observation.calls:
+        return observation
+    calls = tuple(call for call in observation.calls if call != failed.call)
+    return replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
