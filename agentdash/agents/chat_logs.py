@@ -6,7 +6,7 @@ them have no policy, and stay `unverified`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,27 +47,6 @@ class ChatReader(LineEvents):
         self._has_begun = False
         self._told: dict[object, None] = {}
         """What may be repeated, and was told."""
-
-    def is_copied(self, _line: bytes) -> bool:
-        """Return whether a line was copied from another session: none is."""
-        return False
-
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
-        """Return the events of lines, in the order of the file.
-
-        Args:
-            lines: with or without their newline.
-            first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
-                0.
-        """
-        events: list[ThreadEvent] = []
-        self._events = events
-        for offset, line in enumerate(lines):
-            self._number = first + offset if first else 0
-            if line and not line.isspace():
-                self._read(line)
-        self._events = []  # the returned list belongs to the caller
-        return events
 
     def _read(self, line: bytes) -> None:
         if len(line) > MAX_LINE_BYTES:

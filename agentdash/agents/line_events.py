@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,8 +12,8 @@ from agentdash.model.events import LineSkipped, ThreadEvent
 from agentdash.model.sanitize import clean_line
 
 
-class LineEvents:
-    """The events of the lines of one log, as they are parsed.
+class LineEvents(ABC):
+    """Reader of one log: the events of its lines, as they are parsed.
 
     Args:
         thread: the thread's id.
@@ -30,6 +31,31 @@ class LineEvents:
     def at(self) -> float:
         """Time of the newest line (unix seconds)."""
         return self._at
+
+    def is_copied(self, _line: bytes) -> bool:
+        """Return whether a line, the newest one that was read, was copied from another session."""
+        return False
+
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
+        """Return the events of lines, in the order of the file.
+
+        Args:
+            lines: with or without their newline.
+            first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
+                0.
+        """
+        events: list[ThreadEvent] = []
+        self._events = events
+        for offset, line in enumerate(lines):
+            self._number = first + offset if first else 0
+            if line and not line.isspace():
+                self._read(line)
+        self._events = []  # the returned list belongs to the caller
+        return events
+
+    @abstractmethod
+    def _read(self, line: bytes) -> None:
+        """Emit the events of a line that is not blank."""
 
     def _emit(
         self,

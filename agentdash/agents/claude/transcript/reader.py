@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,6 @@ from agentdash.model.events import (
     MessageLogged,
     PolicySet,
     SandboxFailed,
-    ThreadEvent,
     ThreadNamed,
     ThreadStarted,
     TokensCounted,
@@ -96,27 +95,6 @@ class TranscriptReader(LineEvents):
         self._caveat: str | None = None
         """The message whose successor is no prompt."""
         self._usage = UsageOfAnswers()
-
-    def is_copied(self, _line: bytes) -> bool:
-        """Return whether a line was copied from another session: none is."""
-        return False
-
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
-        """Return the events of lines, in the order of the file.
-
-        Args:
-            lines: with or without their newline.
-            first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
-                0.
-        """
-        events: list[ThreadEvent] = []
-        self._events = events
-        for offset, line in enumerate(lines):
-            self._number = first + offset if first else 0
-            if line and not line.isspace():
-                self._read(line)
-        self._events = []  # the returned list belongs to the caller
-        return events
 
     # ------------------------------------------------------------ records and their rules
 

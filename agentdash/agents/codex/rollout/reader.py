@@ -174,14 +174,7 @@ class RolloutReader(LineEvents):
         if not first and not self._has_gap:
             self._has_gap = True
             self._tokens.skip_lines()
-        events: list[ThreadEvent] = []
-        self._events = events
-        for offset, line in enumerate(lines):
-            self._number = first + offset if first else 0
-            if not line.isspace() and line:
-                self._read(line)
-        self._events = []  # the returned list belongs to the caller
-        return events
+        return super().read(lines, first)
 
     # ------------------------------------------------------------ lines and their rules
 
