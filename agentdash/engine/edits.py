@@ -20,6 +20,7 @@ from agentdash.model.worker import Worker
 _MAX_EDITS: Final = 50
 """Files kept of a thread, those edited last."""
 _MAX_CALL_CHARS: Final = 200
+_SED: Final = re.compile(r"\s*sed\s+-i")
 _NOT_LITERAL: Final = re.compile(r"[\n$`*?|&;<>(){}~]|\[")
 """What makes more of a command than its words, outside of the quoted expression of `sed`."""
 
@@ -28,7 +29,7 @@ def named_files(event: e.CallStarted, cwd: str | None) -> tuple[str, ...]:
     """Return the files that a call is to change."""
     if event.changes:
         return _absolute((change.moved_to or change.path for change in event.changes), cwd)
-    if event.kind == "command" and "sed " in event.text:
+    if event.kind == "command":
         return _absolute(_edited_by_sed(event.script or event.text), cwd)
     return ()
 
@@ -56,16 +57,16 @@ def _absolute(paths: Iterable[str], cwd: str | None) -> tuple[str, ...]:
 
 def _edited_by_sed(script: str) -> Iterator[str]:
     """Yield the files of a script that is `sed -i EXPRESSION FILE...` and nothing else."""
-    if not script.lstrip().startswith("sed -i"):
+    if _SED.match(script) is None:
         return
     try:
         words = shlex.split(script)
     except ValueError:
         return
-    if len(words) < 4 or words[0] != "sed" or not words[1].startswith("-i"):
-        return
     files = words[3:]
-    if not any(_NOT_LITERAL.search(each) or each.startswith("-") for each in (*files, words[2][:1])):
+    if files and not any(
+        _NOT_LITERAL.search(each) or each.startswith("-") for each in (*files, words[2][:1])
+    ):
         yield from files
 
 
