@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.model.events import Event
@@ -25,8 +26,8 @@ from agentdash.replay.cursor import SETTLE_S
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark, StreamIndex
 from agentdash.replay.streams import FileStream, family_stream
-from agentdash.replay.worker_thread import WorkerThread
 
+_T = TypeVar("_T")
 _FRAME_INTERVAL_S: Final = 0.1
 """Seconds between two positions while time passes: the interval of snapshots."""
 _POLL_INTERVAL_S: Final = 0.25
@@ -308,3 +309,56 @@ class Player:
             return True
         held = locks(self._family.home, now).holders if self._family.home else {}
         return any(thread_id(path) in held for path in self._family.paths)
+
+
+# ------------------------------------------------------------
+
+
+class WorkerThread:
+    """A thread that runs functions for an event loop, one after another, and that the end of the program does
+    not wait for.
+
+    The threads of `asyncio.to_thread` are joined at the end: one that reads a dead disk would block it.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    async def run(self, function: Callable[[], _T]) -> _T:
+        """Run a function in the thread and return its result, or raise its exception.
+
+        Where the caller is cancelled, the function goes on, and its result is dropped.
+        """
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[_T] = loop.create_future()
+
+        def job() -> None:
+            set_outcome: Callable[[Any], None]
+            try:
+                outcome: Any = function()
+                set_outcome = result.set_result
+            except BaseException as error:
+                outcome = error
+                set_outcome = result.set_exception
+
+            def finish() -> None:
+                if not result.done():
+                    set_outcome(outcome)
+
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(finish)
+
+        self._jobs.put(job)
+        return await result
+
+    def end(self) -> None:
+        """End the thread when it has run what it was given."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()

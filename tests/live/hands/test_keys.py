@@ -69,8 +69,8 @@ def test_go_to_a_pane_of_another_server(start: tuple[str, ...], fleet: Fleet) ->
         pressed = 0.0
 
         def told(hands: Hands) -> bool:
-            """Press `o` again once its message has gone: on a slow machine a pane may be out of reach for a
-            moment."""
+            """Press `o` again once its message has gone: it stays for five seconds, which a busy machine may
+            miss."""
             nonlocal pressed
             if time.monotonic() > pressed + 8:
                 pressed = time.monotonic()
