@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unittest.mock import ANY
 
 import pytest
 from msgspec.structs import replace
@@ -103,6 +104,8 @@ async def test_first_look(monkeypatch: pytest.MonkeyPatch, commands: list[tuple[
     (past,) = event.workers
     assert (past.pane, past.agent, past.server_pid, past.started) == (key, "codex", 7, 99.0)
     assert set(argument_digests(("codex", "fix the tests"))) <= set(past.arguments)
-    there = e.PaneSeen(at=100.0, pane=Pane(key, "s", "1:w", 11, "codex"))
-    assert await source.poll(reduce(Fleet(), [tmux, there])) == []
+    there = e.PaneSeen(at=100.0, pane=Pane(key, "s", "1:w", 11, "codex", server_pid=7))
+    assert await source.poll(reduce(Fleet(), [tmux, there])) == [replace(event, at=ANY)]  # it has ended
+    runs = process(11, 7, started=99.0, agent="codex", cwd=CWD, argv=ARGV)
+    assert await source.poll(reduce(Fleet(), [tmux, there, runs, *polled(100)])) == []
     assert await source.poll(Fleet()) == []  # a server that is not watched

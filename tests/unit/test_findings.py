@@ -222,6 +222,14 @@ def test_launcher_applies_the_policy_or_less_or_more() -> None:
     assert launched(WORKSPACE, *bwrap(), kernel=OPEN_NET) == ["network-open"]
 
 
+def test_what_codex_tries_before_a_command_is_none() -> None:
+    """As a shell's command `true` has: Codex's helper stands between it and bubblewrap."""
+    mounts = ("bwrap", "--as-pid-1", "--tmpfs", "/", "--ro-bind", "/usr", "/usr", "--unshare-net")
+    assert launched(WORKSPACE, *mounts, "--", "/usr/bin/true") == []
+    helper = ("--", "/h/codex-linux-sandbox", "--apply-seccomp-then-exec", "--", "true")
+    assert launched(WORKSPACE, *mounts, *helper) == ["filesystem-narrower"]
+
+
 def test_temporary_directory_by_its_path_is_that_of_the_policy() -> None:
     """Codex 0.145 gives bubblewrap the path, the policy has `$TMPDIR`."""
     own = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("$TMPDIR", "write")))

@@ -27,9 +27,10 @@ class FirstLookSource:
         self._clock = clock
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return those whose panes are gone."""
+        """Return those whose panes are gone, or had lost them before their processes were read."""
         workers = [past for glimpse in taken() if (past := _worker(glimpse)) is not None]
-        gone = [past for past in workers if past.pane not in fleet.panes and _is_watched(fleet, past.pane)]
+        known = fleet.panes.keys() & fleet.occupants.keys()
+        gone = [past for past in workers if past.pane not in known and _is_watched(fleet, past.pane)]
         return [PanesRecalled(at=self._clock.now(), workers=tuple(gone))] if gone else []
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:

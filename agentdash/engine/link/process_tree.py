@@ -139,19 +139,27 @@ def is_command(process: Process, tree: ProcessTree) -> bool:
     """Return whether this process is (part of) a command that the thread in its environment ran.
 
     Agents, sandbox launchers and tmux servers are not, nor are processes that merely inherited the variables:
-    panes of a tmux server that a command started, and the servers and hooks of a CLI that was itself started
-    by a command.
+    panes of a tmux server that a command started, the servers and hooks of a CLI that was itself started by a
+    command, and what Codex tries before a command.
     """
     if process.agent or is_daemon(process) or process.launcher or is_multiplexer(process):
         return False
     for parent in tree.above(process):
-        if is_multiplexer(parent):
+        if is_multiplexer(parent) or _is_trial(parent):
             return False
         if (variable := THREAD_VARIABLES.get(parent.agent or "")) is not None:
             own, inherited = process.env or {}, parent.env or {}
             is_served = parent.agent == "claude" and _SERVED_FOR in own
             return not is_served and own.get(variable) != inherited.get(variable)
     return _SERVED_FOR not in (process.env or {})
+
+
+def _is_trial(launcher: Process) -> bool:
+    """Return whether a process is the bubblewrap by which Codex tries whether /proc can be mounted, around
+    `true` and with mounts of its own (0.169, 0.171). The one of a command runs Codex's helper."""
+    *options, divider, program = ("", "", *launcher.argv)
+    is_bwrap = launcher.launcher is not None and launcher.launcher.name == "bwrap"
+    return is_bwrap and divider == "--" and "--" not in options and program.rpartition("/")[2] == "true"
 
 
 def _variable_of(process: Process) -> str | None:
