@@ -13,6 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -231,18 +232,33 @@ def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: in
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - few homes are large
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
 
+    from agentdash.report.file_audit import read_file  # noqa: PLC0415 - see `_read_all`
+
     gc.freeze()  # what exists already is not looked through in each process
     try:
         workers = ProcessPoolExecutor(processors, initializer=_leave_interrupts)
     except OSError:  # such as without a writable `/dev/shm`
         return
     try:
-        yield from workers.map(_read_wanted, wanted, chunksize=4)
+        with _interrupts_held():  # half-started workers cannot be shut down
+            reads = [workers.submit(read_file, *each) for each in wanted]
+        for read in reads:
+            yield read.result()
     except BrokenProcessPool:  # as by the kernel, when memory is short
         return
     finally:
         _kill_worker_processes()
         workers.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let ctrl-c wait to the end."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _leave_interrupts() -> None:
@@ -256,12 +272,6 @@ def _kill_worker_processes() -> None:
 
     for process in multiprocessing.active_children():
         process.kill()
-
-
-def _read_wanted(wanted: tuple[Path, ThreadMemory]) -> FileRead:
-    from agentdash.report.file_audit import read_file  # noqa: PLC0415 - see `_read_all`
-
-    return read_file(*wanted)
 
 
 # ------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -63,13 +64,13 @@ def test_check_in_several_processes_reports_the_same(monkeypatch: pytest.MonkeyP
 def test_check_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a sandbox without a writable `/dev/shm` there are no semaphores."""
 
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     alone = audit(RECORDINGS[:3])
     monkeypatch.setattr(audit_module, "_MIN_PARALLEL_BYTES", 0)
-    monkeypatch.setattr("multiprocessing.Pool", refused)
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", refused)
     assert audit(RECORDINGS[:3]) == alone
 
 
@@ -97,10 +98,9 @@ def test_interrupt_of_check(tmp_path: Path) -> None:
         assert (running.returncode, out, err.strip()) == (130, b"", b"")
 
 
-def _die_at_the_third(wanted):
-    """Read a file in a worker process, or end that process as the kernel does when memory is short."""
-    path, memory = wanted
-    if path == RECORDINGS[2]:
+def _die_at_the_third(path, memory):
+    """Read a file; end a worker process as the kernel does when memory is short."""
+    if path == RECORDINGS[2] and multiprocessing.parent_process():
         os.kill(os.getpid(), signal.SIGKILL)
     return read_file(path, memory)
 
@@ -113,5 +113,5 @@ def test_files_of_a_killed_worker_process_are_read(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(audit_module, "_MIN_PARALLEL_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert reports() == expected
-    monkeypatch.setattr(audit_module, "_read_wanted", _die_at_the_third)
+    monkeypatch.setattr("agentdash.report.file_audit.read_file", _die_at_the_third)
     assert reports() == expected
