@@ -65,32 +65,28 @@ class MountTable:
     def __init__(self, mounts: Iterable[Mount]) -> None:
         self.mounts = mounts = tuple(mounts)
         ids = {mount.id for mount in mounts}
-        self._on = {(mount.parent, mount.point): mount for mount in mounts if mount.parent != mount.id}
-        # a mount stacked on "/" covers it only for a process that changes its root to it; the table of a
-        # process
-        # in a chroot has no root mount
-        roots = (
-            mount
-            for mount in mounts
-            if mount.point == "/" and (mount.parent == mount.id or mount.parent not in ids)
-        )
-        self._root = next(roots, None)
+        tops = [mount for mount in mounts if mount.parent == mount.id or mount.parent not in ids]
+        # a mount stacked on "/" covers it only for a process that changes its root to it
+        self._root = next((mount for mount in tops if mount.point == "/"), None)
+        """None: the process is in a chroot, whose table has only what is mounted in it."""
+        self._on: dict[tuple[int | None, str], Mount] = {(None, mount.point): mount for mount in tops}
+        self._on |= {(mount.parent, mount.point): mount for mount in mounts if mount.parent != mount.id}
         self.devices = frozenset(mount.device for mount in mounts)
         """Those of all its filesystems."""
 
     def of(self, path: str) -> Mount | None:
         """Return the mount that a path lies on, existing or not; None where the table does not show it
-        (relative paths, a chroot).
+        (relative paths, the directory of a chroot).
 
         Args:
             path: absolute, free of symlinks as far as it exists.
         """
-        if self._root is None or not path.startswith("/"):
+        if not path.startswith("/"):
             return None
         mount, walked = self._root, ""
         for name in posixpath.normpath(path).strip("/").split("/"):
             walked = f"{walked}/{name}"
-            while (on := self._on.get((mount.id, walked))) is not None:
+            while (on := self._on.get((mount.id if mount else None, walked))) is not None:
                 mount = on
         return mount
 
