@@ -199,19 +199,20 @@ class RolloutReader(LineEvents):
 
     def _read_record(self, line: bytes) -> None:
         kind = records.kind_of(line)
-        if kind is not None and kind not in _RULES and _is_silent(kind) and line.rstrip().endswith(b"}"):
+        is_skipped = kind is not None and kind not in _RULES and _is_silent(kind) and not self.is_copying
+        if is_skipped and line.rstrip().endswith(b"}"):
             return
         record = records.LINES.decode(line)
         kind = kind or record.kind
-        if (rule := self._rule(kind)) is None:
+        rule = self._rule(kind)
+        at = parse_iso(record.timestamp) or self._at
+        is_own = kind == "session_meta" or self._own_lines.is_own(line, at, record.ordinal)
+        if rule is None:
             return
-        if not record.payload:
-            self._bare = True
-            rule.act(self, rule.payload.decode(line))
-            return
-        self._at = parse_iso(record.timestamp) or self._at
-        payload = rule.payload.decode(record.payload)
-        if kind == "session_meta" or self._own_lines.is_own(line, self._at, record.ordinal):
+        self._at = at
+        self._bare = self._bare or not record.payload
+        payload = rule.payload.decode(record.payload or line)
+        if is_own:
             rule.act(self, payload)
         elif kind == "event_msg token_count":
             self._tokens.inherit(payload)
