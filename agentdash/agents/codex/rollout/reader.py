@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from agentdash.agents.codex.policy_formats import TurnSettings, from_environment_context, turn_settings
+from agentdash.agents.codex.policy_formats import from_environment_context, from_turn
 from agentdash.agents.codex.rollout import records, tools
 from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command, mcp_call, patch, user_command
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, text_or_none, thread_started, uuid_time
@@ -253,27 +253,23 @@ class RolloutReader(LineEvents):
 
     @_reads(dict[str, Any], "turn_context")
     def _turn_context(self, payload: dict[str, Any]) -> None:
-        self._set_policy(turn_settings(payload), "turn_context")
+        self._set_policy(payload, "turn_context")
 
     @_reads(records.ThreadChange, "event_msg thread_settings_applied", "event_msg thread_name_updated")
     def _thread_changed(self, change: records.ThreadChange) -> None:
         if change.thread_id not in (None, self._thread):
             return
         if change.thread_settings is not None:
-            self._set_policy(turn_settings(change.thread_settings), "thread_settings_applied")
+            self._set_policy(change.thread_settings, "thread_settings_applied")
         if change.thread_name:
             self._emit(ThreadNamed, name=clean_line(change.thread_name))
 
-    def _set_policy(self, stated: TurnSettings, origin: str) -> None:
-        self._tokens.set_model(stated.model, stated.tier)
-        self._policy_known = self._policy_known or stated.policy is not None
-        self._emit(
-            PolicySet,
-            policy=stated.policy,
-            origin=origin,
-            cwd=stated.cwd,
-            model=stated.model,
-        )
+    def _set_policy(self, settings: dict[str, Any], origin: str) -> None:
+        policy = from_turn(settings)
+        stated = {name: text_or_none(settings.get(name)) for name in ("cwd", "model", "service_tier")}
+        self._tokens.set_model(stated["model"], stated["service_tier"])
+        self._policy_known = self._policy_known or policy is not None
+        self._emit(PolicySet, policy=policy, origin=origin, cwd=stated["cwd"], model=stated["model"])
 
     def _environment(self, text: str) -> None:
         """Set the policy of an `<environment_context>`: in bare files always, else until the first
