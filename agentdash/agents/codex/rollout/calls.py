@@ -138,40 +138,39 @@ def parse_text(text: str) -> Ending:
     """Parse the text of an output."""
     if text.startswith("{") and '"exit_code"' in text and (result := _result(text)) is not None:
         code = result.metadata.exit_code if result.metadata else result.exit_code
-        return _exited(result.output, code)
+        return item_ending(None, code, result.output)
     header = _HEADER.match(text)
-    if header is None:
-        return _plain(text)
-    lines, body = header.group(), text[header.end() :]
+    lines, body = (header.group(), text[header.end() :]) if header is not None else ("", text)
     if lines.startswith("Script "):
         return _script(lines, [body] if body else [])
     if session := _SESSION.search(lines):
         return Ending("running", clean_block(body), session=session.group(1))
     if code_match := _EXIT.search(lines):
-        return _exited(body, int(code_match.group(1)))
-    return _plain(body)
+        return item_ending(None, int(code_match.group(1)), body)
+    return parse_error(body) or Ending("ended", clean_block(body))
 
 
 def parse_error(text: str) -> Ending | None:
     """Parse an error text: a refusal, a denial, a time-out, an abort, an error of Codex itself; None for
-    other texts."""
+    other texts.
+
+    Some state the sandbox of their command: `failed in sandbox LinuxSeccomp` (0.34 to 0.47; `None` outside),
+    `failed in sandbox: ` (0.46 to 0.50), `Sandbox(Denied`.
+    """
     head = text[:4_000]
     wrapped = _WRAPPED.match(head)
-    for pattern, outcome in _OUTCOMES:
-        if (pattern.search if wrapped else pattern.match)(head):
-            if outcome != "denied":
-                return _with_sandbox(Ending(outcome, clean_block(text)), head)
-            code = _DENIED_EXIT.search(head)
-            exit_code = int(code.group(1)) if code else None
-            ending = Ending(outcome, clean_block(_denied_output(text)), exit_code=exit_code)
-            return _with_sandbox(ending, head)
-    return Ending("failed", clean_block(text)) if wrapped else None
-
-
-def _with_sandbox(ending: Ending, head: str) -> Ending:
-    """Return an ending with what an error states of the sandbox of its command: `failed in sandbox
-    LinuxSeccomp` (0.34 to 0.47; `None` outside), `failed in sandbox: ` (0.46 to 0.50), `Sandbox(Denied`."""
-    if (stated := _STATED_SANDBOX.match(head)) is None:
+    fitting = (
+        outcome for pattern, outcome in _OUTCOMES if (pattern.search if wrapped else pattern.match)(head)
+    )
+    outcome = next(fitting, "failed" if wrapped else None)
+    if outcome is None:
+        return None
+    ending = Ending(outcome, clean_block(text))
+    if outcome == "denied":
+        code = _DENIED_EXIT.search(head)
+        exit_code = int(code.group(1)) if code else None
+        ending = ending._replace(output=clean_block(_denied_output(text)), exit_code=exit_code)
+    if outcome == "failed" or (stated := _STATED_SANDBOX.match(head)) is None:
         return ending
     words = stated["words"] or stated["named"] or stated["denied"]
     return ending._replace(sandboxed=stated["name"] != "None", sandbox_words=words)
@@ -180,27 +179,17 @@ def _with_sandbox(ending: Ending, head: str) -> Ending:
 def item_ending(status: str | None, exit_code: int | None, output: str) -> Ending:
     """Return the ending of an item or end event, whose status is `completed`, `failed` (also for exit codes
     but 0) or `declined`."""
-    if exit_code is not None and exit_code >= 0 and status != "declined":
-        return _exited(output, exit_code)
     if status == "declined":
         ending = parse_error(output)
-        if ending and ending.outcome.startswith("refused"):
-            return ending
-        return Ending("refused-by-user", clean_block(output))
+        is_refused = ending is not None and ending.outcome.startswith("refused")
+        return ending if ending and is_refused else Ending("refused-by-user", clean_block(output))
+    if exit_code is not None and exit_code >= 0:
+        outcome: Outcome = "timed-out" if _TIMEOUT.match(output) else "ended"
+        return Ending(outcome, clean_block(output), exit_code=exit_code)
     if exit_code is None and status != "failed":
         return Ending("ended", clean_block(output))
     # -1: it did not exit by itself; the output has the reason, unless Codex ended the process
     return parse_error(output) or Ending("failed" if output.strip() else "aborted", clean_block(output))
-
-
-def _exited(output: str, code: int | None) -> Ending:
-    if code is not None and code < 0:
-        return item_ending("failed", code, output)
-    return Ending("timed-out" if _TIMEOUT.match(output) else "ended", clean_block(output), exit_code=code)
-
-
-def _plain(text: str) -> Ending:
-    return parse_error(text) or Ending("ended", clean_block(text))
 
 
 def _denied_output(text: str) -> str:
