@@ -18,7 +18,7 @@ import msgspec
 from agentdash.agents.codex.policy_formats import parse_grant, printed_launcher
 from agentdash.agents.codex.rollout import tools
 from agentdash.agents.codex.rollout.records import Invocation, Item, Part
-from agentdash.agents.codex.rollout.tools import Tool, applied_changes, posix_shell, unescaped
+from agentdash.agents.codex.rollout.tools import POSIX_SHELLS, Tool, applied_changes, command_tool, unescaped
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Outcome
@@ -323,7 +323,7 @@ class CallTracker:
         _forget_oldest(self._open)
         shell, script = tool.shell, tool.script
         if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
-            shell = posix_shell(self._user_shell)
+            shell = self._user_shell if self._user_shell in POSIX_SHELLS else ""
             script = script if shell else ""
         self._emit(
             CallStarted,
@@ -464,9 +464,8 @@ def command(item: Item) -> Finished | None:
     if item.source == "unified_exec_interaction":
         return None
     by_user = item.source == "user_shell"
-    run = tools.shell_command(item.command)
-    name = "user_shell" if by_user else "exec_command"
-    tool = Tool("command", name, run.text, tools.plain_path(item.cwd), script=run.script, shell=run.shell)
+    tool = command_tool("user_shell" if by_user else "exec_command", item.command)
+    tool = tool._replace(cwd=tools.plain_path(item.cwd))
     output = item.aggregated_output
     if output is None:
         output = (item.stdout or "") + (item.stderr or "")
@@ -522,7 +521,5 @@ def user_command(message: str, at: float) -> Finished | None:
         return None
     text, _, rest = message.partition("<command>")[2].partition("</command>")
     result = rest.partition("<result>")[2].rpartition("</result>")[0]
-    run = tools.shell_command(text)
-    tool = Tool("command", "user_shell", run.text, script=run.script)
     ending = parse_text(result.removeprefix("\n").removesuffix("\n"))
-    return Finished(f"user-{at:.3f}", tool, ending, by_user=True)
+    return Finished(f"user-{at:.3f}", command_tool("user_shell", text), ending, by_user=True)
