@@ -238,6 +238,10 @@ _MAX_RUNNING: Final = 64
 _UNKNOWN_PROCESS: Final = "Unknown process id"
 
 
+_BY_ITSELF: Final = ("ended", "timed-out")
+"""Outcomes whose reason need not follow in the output."""
+
+
 class _Running(NamedTuple):
     """A command that continues in the background."""
 
@@ -247,18 +251,12 @@ class _Running(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """The end of the only open call, as its item has it: its output follows."""
+    """The end of a call by its item; its output follows."""
 
-    call: str
     ending: Ending
     changes: tuple[FileChange, ...]
     at: float
     line: int
-
-    def completed(self, printed: Ending) -> _Held:
-        """Return it with the beginning of the output that the model got, where the item lacks it."""
-        is_whole = printed.output.rstrip().endswith(self.ending.output.rstrip())
-        return self._replace(ending=self.ending._replace(output=printed.output)) if is_whole else self
 
 
 class _Spawned(msgspec.Struct):
@@ -292,10 +290,9 @@ class CallTracker:
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
         """By session number."""
-        self._failed: set[str] = set()
-        """Open calls that have failed by their item; the output that follows has the reason."""
+        self._held: dict[str, _Held] = {}
+        """Ends of open calls."""
         self._ended: dict[str, None] = {}
-        self._held: _Held | None = None
         self._user_shell = ""
 
     def set_user_shell(self, environment: str) -> None:
@@ -316,7 +313,6 @@ class CallTracker:
             at: when it started (unix seconds).
             by_user: whether the user runs it.
         """
-        self.release()
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
@@ -343,16 +339,17 @@ class CallTracker:
 
     def add_output(self, call: str, output: str | list[Part] | None) -> None:
         """End a call with its output; that of a poll may end an earlier command as well."""
-        if (held := self._held) is not None and held.call == call:
-            self._held = held.completed(parse_output(output))
-        self.release()
         tool = self._open.get(call)
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
             return
         kind = tool.kind if tool is not None else "other"
         ending = parse_output(output)
-        if call in self._failed and ending.outcome == "ended" and ending.exit_code is None:
-            ending = ending._replace(outcome="failed")
+        if (held := self._held.get(call)) is not None:
+            if held.ending.outcome in _BY_ITSELF:
+                self._end_held(call, held, ending.output)
+                return
+            if held.ending.outcome == "failed" and ending.outcome == "ended" and ending.exit_code is None:
+                ending = ending._replace(outcome="failed")  # the output has the reason
         if tool is not None and kind == "poll":
             self._end_poll(call, tool.session or "", ending)
         elif ending.outcome == "running" and ending.session:
@@ -370,27 +367,30 @@ class CallTracker:
     def finish(self, done: Finished, *, started_at: float, at: float, line: int) -> None:
         """End a call with an item or end event, at a time and on a line; it also starts an unknown one
         (nested in a script, or the user's own)."""
-        self.release()
         call, ending = clean_line(done.call), done.ending
         if call in self._ended:
             return
         if call not in self._open:
             self.start(call, done.tool, at=started_at, by_user=done.by_user)
-        elif all(running.call != call for running in self._running.values()):  # its output follows
-            if ending.outcome not in ("ended", "timed-out"):  # with the reason
-                if ending.outcome == "failed":
-                    self._failed.add(call)
-                return
-            if done.tool.kind == "command" and len(self._open) == 1:
-                self._held = _Held(call, ending, done.tool.changes, at, line)
-                return
+        elif all(running.call != call for running in self._running.values()) and (
+            done.tool.kind == "command" or ending.outcome not in _BY_ITSELF
+        ):
+            self._held[call] = _Held(ending, done.tool.changes, at, line)
+            return
         self._end(call, ending, changes=done.tool.changes)
 
     def release(self) -> None:
-        """End the call whose item was read last, where its output was to follow."""
-        if (held := self._held) is not None:
-            self._held = None
-            self._end(held.call, held.ending, changes=held.changes, at=held.at, line=held.line)
+        """End the calls whose items were read, and whose outputs have not followed."""
+        for call, held in list(self._held.items()):
+            self._end_held(call, held, "")
+
+    def _end_held(self, call: str, held: _Held, printed: str) -> None:
+        """End a call by its item, with the beginning of the output that the model got, where the item lacks
+        it."""
+        output = held.ending.output
+        whole = printed if printed.rstrip().endswith(output.rstrip()) else output
+        ending = held.ending._replace(output=whole or output)
+        self._end(call, ending, changes=held.changes, at=held.at, line=held.line)
 
     def _end_poll(self, poll: str, session: str, ending: Ending) -> None:
         continues = ending.outcome == "running"
@@ -424,7 +424,7 @@ class CallTracker:
         tool = self._open.pop(call, None)
         if tool is not None and "linux-sandbox" in ending.output:
             more["launcher"] = printed_launcher(tool.script, ending.output)
-        self._failed.discard(call)
+        self._held.pop(call, None)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
         self._ended[call] = None
