@@ -180,7 +180,7 @@ def test_list_of_domains_means_mediated_network() -> None:
     ],
 )
 def test_environment_context_in_tags_and_in_plain_text(text: str) -> None:
-    policy, cwd = from_environment_context(text)
+    policy, cwd, _ = from_environment_context(text)
     assert cwd == "/p"
     assert policy == Policy(
         Filesystem.WORKSPACE,

@@ -236,8 +236,6 @@ written twice."""
 _MAX_RUNNING: Final = 64
 """Commands in the background whose output is kept: of many their end is never polled."""
 _UNKNOWN_PROCESS: Final = "Unknown process id"
-
-
 _BY_ITSELF: Final = ("ended", "timed-out")
 """Outcomes whose reason need not follow in the output."""
 
@@ -266,12 +264,6 @@ class _Spawned(msgspec.Struct):
 
 
 _spawned = JsonDecoder(_Spawned)
-
-
-_USER_SHELL: Final = re.compile(
-    r"\s*<environment_context>(?:(?!</environment_context>).)*<shell>\s*(?P<name>[\w.-]+)\s*</shell>",
-    re.DOTALL,
-)
 _ARGV_TOOLS: Final = ("shell", "container.exec")
 """Tools whose arguments name the shell, or a program that runs without one."""
 
@@ -293,16 +285,8 @@ class CallTracker:
         self._held: dict[str, _Held] = {}
         """Ends of open calls."""
         self._ended: dict[str, None] = {}
-        self._user_shell = ""
-
-    def set_user_shell(self, environment: str) -> None:
-        """Set the shell that runs scripts of tools without a shell of their own.
-
-        Args:
-            environment: an `<environment_context>` message; its `<shell>` is the name (0.38 to 0.169).
-        """
-        if match := _USER_SHELL.match(environment):
-            self._user_shell = match["name"]
+        self.user_shell = ""
+        """Name of the shell that runs scripts of tools without a shell of their own."""
 
     def start(self, call: str, tool: Tool, *, at: float, by_user: bool = False) -> None:
         """Start a call; ignore a known one, which was written twice.
@@ -318,8 +302,8 @@ class CallTracker:
         self._open[call] = tool
         _forget_oldest(self._open)
         shell, script = tool.shell, tool.script
-        if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
-            shell = self._user_shell if self._user_shell in POSIX_SHELLS else ""
+        if self.user_shell and not shell and tool.name not in _ARGV_TOOLS:
+            shell = self.user_shell if self.user_shell in POSIX_SHELLS else ""
             script = script if shell else ""
         self._emit(
             CallStarted,

@@ -274,8 +274,9 @@ class RolloutReader(LineEvents):
     def _environment(self, text: str) -> None:
         """Set the policy of an `<environment_context>`: in bare files always, else until the first
         `turn_context`."""
-        self._calls.set_user_shell(text)
-        policy, cwd = from_environment_context(text)
+        policy, cwd, shell = from_environment_context(text)
+        if shell and text.lstrip().startswith("<environment_context>"):  # others quote one
+            self._calls.user_shell = shell
         if (policy and not self._policy_known) or (self._bare and (policy or cwd)):
             self._emit(PolicySet, policy=policy, origin="environment_context", cwd=cwd)
 
