@@ -134,12 +134,7 @@ class RolloutReader(LineEvents):
             are not known.
     """
 
-    def __init__(
-        self,
-        thread: str,
-        *,
-        rules: Callable[[str], CommandRules] | None = None,
-    ) -> None:
+    def __init__(self, thread: str, *, rules: Callable[[str], CommandRules] | None = None) -> None:
         super().__init__(thread, uuid_time(thread) or 0.0)
         self._rules = rules
         self._cwd = ""
@@ -326,8 +321,9 @@ class RolloutReader(LineEvents):
     @_reads(records.TokenCount, "event_msg token_count")
     def _token_count(self, count: records.TokenCount) -> None:
         before = self._tokens.totals
-        if (totals := self._tokens.count(count, self._at)) != before:
-            self._emit(TokensCounted, **totals._asdict())
+        self._tokens.count(count, self._at)
+        if self._tokens.totals != before:
+            self._emit(TokensCounted, **self._tokens.totals)
 
     # ------------------------------------------------------------ messages
 
