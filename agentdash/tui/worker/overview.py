@@ -77,7 +77,7 @@ def cost_words(worker: Worker) -> str:
     """Return what a worker has cost, `$0.12`: by list prices, else by its screen; empty if not known."""
     found, shown = cost(worker.tokens.by_model), worker.on_screen
     if found is not None:
-        return cost_text(found) if found.usd is not None or found.priced_usd > 0 else ""
+        return cost_text(found)
     return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
