@@ -46,19 +46,14 @@ _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
-_STATED_AT_START: Final = (
-    *("at", "line", "kind", "tool", "text", "script", "shell", "escalation", "let_out_by", "by_user"),
-)
-"""Fields of a call that its first line states."""
 _T = TypeVar("_T")
 
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
     thread = drop_calls_without_output(thread, event.at)
-    stated = {name: getattr(event, name) for name in _STATED_AT_START}
-    cwd = event.cwd or thread.cwd
-    call = Call(id=event.call, cwd=cwd, edits=named_files(event, cwd), **stated)
+    call = Call.started(event, thread.cwd)
+    call = replace(call, edits=named_files(event, call.cwd))
     others = (other for other in thread.open_calls if other.id != call.id)
     thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
