@@ -91,8 +91,6 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: Outcome | None = None
     """None while open. `running`: answered, but its process lives on."""
     exit_code: int | None = None
-    tail: str = ""
-    """The last lines of its output."""
     session: str | None = None
     sandboxed: bool | None = None
     """Whether the CLI states that it ran in its sandbox; None: not stated."""
@@ -103,7 +101,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     edits: tuple[str, ...] = ()
     """The files that it is to change (absolute paths), as far as the record names them."""
     output: str = ""
-    """Of a call of a conversation: its output, or both ends of a long one."""
+    """In a conversation, both ends of it; else only the beginning of what a refused call was told."""
     changes: tuple[FileChange, ...] = ()
     """Of a patch of a conversation: what it has changed, or was to change."""
 

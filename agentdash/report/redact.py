@@ -92,7 +92,6 @@ def _entry(entry: Entry) -> Entry:
         shell="",
         escalation=replace(entry.escalation, reason=None) if entry.escalation else None,
         let_out_by="",
-        tail="",
         session=None,
         denials=tuple(
             replace(each, quote=_LEFT_OUT, target=None, program=None, nested=None) for each in entry.denials
