@@ -168,12 +168,21 @@ def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
 
 
 def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
-    """Add an observation; one that equals an earlier one is counted there."""
-    index = _find_equal(thread, new)
-    if index is None:
+    """Add an observation; one that equals an earlier one is counted there, with the quote of the first."""
+    shown = without_occasions(new)
+    old = next((each for each in thread.observations if without_occasions(each) == shown), None)
+    if old is None:
         return replace(thread, observations=drop_commonest((*thread.observations, new)))
-    others = (*thread.observations[:index], *thread.observations[index + 1 :])
-    return replace(thread, observations=(*others, _merge_observations(thread.observations[index], new)))
+    is_same_process = bool(new.pids) and new.pids[0] in old.pids
+    merged = replace(
+        old,
+        last=max(old.last, new.last),
+        count=old.count + (not is_same_process),
+        calls=_append_recent(old.calls, new.calls),
+        pids=_append_recent(old.pids, new.pids),
+    )
+    others = (each for each in thread.observations if each is not old)
+    return replace(thread, observations=(*others, merged))
 
 
 def drop_commonest(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
@@ -195,13 +204,6 @@ def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
         observation.no_new_privs,
         observation.own_network,
     )
-
-
-def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
-    """Return the index of the observation that shows the same, or None."""
-    shown = without_occasions(new)
-    equal = (n for n, old in enumerate(thread.observations) if without_occasions(old) == shown)
-    return next(equal, None)
 
 
 def add_moment(thread: Thread, moment: Moment) -> Thread:
@@ -276,11 +278,18 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     """Add what the command printed of its own environment and kernel restraints, and its launcher."""
-    kernel = restraints(call.script, event.output)
-    shown = _shown_flags(thread, call, event, quoted=False)
-    launcher = event.launcher
+    kernel, launcher, shown = restraints(call.script, event.output), event.launcher, Flags()
+    if thread.agent == "codex":  # flags that other CLIs do not set are inherited
+        shown = read_flags(
+            call.script,
+            event.output,
+            shell=call.shell,
+            exit_code=event.exit_code,
+            truncated=event.outcome in ("running", "aborted", "timed-out"),
+        )
     if not shown and not kernel.quote and launcher is None:
         return thread
+    printed = f"process 1 is {launcher.name}" if launcher else ""
     observation = _observed(
         thread,
         call,
@@ -293,27 +302,9 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         # each sandbox of Codex on Linux sets no_new_privs; what set it cannot be read from it
         sandboxed=True if launcher else False if kernel == (0, False) else None,
         applied=Applied(launcher.name, launcher.policy) if launcher else None,
+        quote="; ".join(filter(None, (shown.quote, kernel.quote, printed))),
     )
-    if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
-        shown = _shown_flags(thread, call, event, quoted=True)
-        printed = f"process 1 is {launcher.name}" if launcher else ""
-        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
-        observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
-
-
-def _shown_flags(thread: Thread, call: Call, event: e.CallEnded, *, quoted: bool) -> Flags:
-    """Return the flags that a command printed of its own environment."""
-    if thread.agent != "codex":  # flags that other CLIs do not set are inherited
-        return Flags()
-    return read_flags(
-        call.script,
-        event.output,
-        shell=call.shell,
-        exit_code=event.exit_code,
-        truncated=event.outcome in ("running", "aborted", "timed-out"),
-        quoted=quoted,
-    )
 
 
 def _observed(thread: Thread, call: Call, at: float, **facts: Any) -> SandboxObservation:
@@ -370,17 +361,6 @@ def _unresolved(thread: Thread, host: str) -> LedgerEntry | None:
 def without_occasions(observation: SandboxObservation) -> SandboxObservation:
     """Return what was observed, without when and in which calls and processes."""
     return replace(observation, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
-
-
-def _merge_observations(old: SandboxObservation, new: SandboxObservation) -> SandboxObservation:
-    is_same_process = bool(new.pids) and new.pids[0] in old.pids
-    return replace(
-        old,
-        last=max(old.last, new.last),
-        count=old.count + (not is_same_process),
-        calls=_append_recent(old.calls, new.calls),
-        pids=_append_recent(old.pids, new.pids),
-    )
 
 
 # ------------------------------------------------------------
