@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentdash.engine.detect import allowances, granted, may_connect, platform, restraints
 from agentdash.engine.edits import add_edits, named_files
@@ -395,17 +395,11 @@ def _enter(
     """Add a denial; one of the same operation and target, random names apart, is counted, and moves to the
     end."""
     new = LedgerEntry(
-        what=denial.what,
-        operation=denial.operation,
-        target=denial.target,
-        certainty=denial.certainty,
-        quote=denial.quote,
+        **asdict(denial),
         first=at,
         last=at,
         calls=(call.id,),
-        nested=denial.nested,
         policy=policy,
-        source=denial.source,
         by_mcp=call.is_mcp,
         # the program that was denied warned of it, and ended well all the same
         got_past=call.exit_code == 0 and call.outcome == "ended" and denial.is_aside,
@@ -420,7 +414,6 @@ def _enter(
         last=max(old.last, at),
         count=old.count + (call.id not in old.calls),
         calls=_append_recent(old.calls, new.calls),
-        nested=old.nested,
     )
     return (*(each for each in entries if each is not old), merged)
 
