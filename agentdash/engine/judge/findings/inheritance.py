@@ -125,23 +125,17 @@ def _reviewer_drift(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -
 
 def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
     was, now = changes[-1]
-    is_gain = bool(was.policy.grants_less_than(now.policy))
+    before, after = was.policy.brief(), now.policy.brief()
+    change = f"from {before} to {after}"
+    if before == after:
+        fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
+        change = f"({', '.join(fields) or 'paths protected inside the writable ones'})"
     is_online = now.policy.network is Network.ON and was.policy.network is not Network.ON
-    message = (
-        f"Its policy changed {_change_in_words(was, now)}: commands are held against the one in force then."
-    )
-    direction: Direction = "wider" if is_gain or is_online else "narrower"
+    is_wider = bool(was.policy.grants_less_than(now.policy)) or is_online
+    message = f"Its policy changed {change}: commands are held against the one in force then."
+    direction: Direction = "wider" if is_wider else "narrower"
     finding = _finding(FindingKind.POLICY_CHANGED, message, was, now, "before", direction)
     return replace(finding, since=changes[0][1].since, count=len(changes))
-
-
-def _change_in_words(was: PolicyPeriod, now: PolicyPeriod) -> str:
-    """Return from what to what; of two policies with the same short form the fields that differ, or else that
-    only paths inside the writable ones do."""
-    if was.policy.brief() != now.policy.brief():
-        return f"from {was.policy.brief()} to {now.policy.brief()}"
-    fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
-    return f"({', '.join(fields) or 'paths protected inside the writable ones'})"
 
 
 def _finding(

@@ -13,7 +13,7 @@ from agentdash.engine.judge.findings.command_sandbox import (
     sandbox_silently_off,
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
-from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
+from agentdash.engine.judge.findings.observations import check_observation, observation_evidence
 from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
@@ -63,7 +63,7 @@ def judge_sandbox(
     if thread.helper:
         return Sandbox("unverified", policy)
     own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
-    checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
+    checked = [(each, check_observation(each, thread, platform, places)) for each in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
