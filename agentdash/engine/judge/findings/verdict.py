@@ -275,7 +275,7 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
             cannot_start,
             FindingKind.SANDBOX_CANNOT_START,
             "The sandbox itself could not be started: no command that needs it can run.",
-            startup_remedy(newest.quote, thread.policy, places) if thread.agent == "codex" else None,
+            startup_remedy(newest.quote) if thread.agent == "codex" else None,
         )
     free = [(call, denial) for call, denial in denied if _has_full_access(thread, call)]
     # without marks of a sandbox the same words could be those of a firewall
