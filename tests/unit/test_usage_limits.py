@@ -9,8 +9,7 @@ import pytest
 
 from agentdash.agents.claude.transcript.records import usage_limit
 from agentdash.cli.metrics import metrics_text
-from agentdash.engine.judge.attention import judge_attention
-from agentdash.engine.judge.usage_limits import limited_until, with_limit
+from agentdash.engine.judge.attention import judge_attention, limited_until, with_limit
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.states import Group, State
 from agentdash.model.thread import Thread, Tokens, Turn
