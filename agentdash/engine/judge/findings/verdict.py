@@ -20,7 +20,6 @@ from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
     launcher_in_words,
-    launcher_name,
     make_finding,
     policy_in_words,
 )
@@ -81,6 +80,7 @@ def judge_sandbox(
     worst_first = [each for each, _ in checked_worst_first]
     launchers = [each.applied for each in worst_first if each.applied]
     launcher, escalation = _first(launchers), _escalation(thread)
+    by = launcher.by if launcher else None
     told = _first(each for each in worst_first if each.recorded is not None)
     applied = [launcher_in_words(launcher)] if launcher else []
     if told is not None and launcher is None and is_codex:
@@ -93,7 +93,7 @@ def judge_sandbox(
         verdict="mismatch" if is_mismatch else "match" if is_match else "unverified",
         configured=thread.policy,
         applied="; ".join(applied) or None,
-        launcher=launcher_name(launcher) if launcher else None,
+        launcher="none" if by == "nothing" else by,
         escalation=escalation,
         applied_policy=_first(each.policy for each in launchers),
         got=_observed([each for each in worst_first if each.recorded is None and not each.effect], thread),

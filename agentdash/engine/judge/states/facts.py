@@ -37,6 +37,16 @@ RECOVERY_S: Final = 3.0
 """Time for which a screen must show work before its trouble with the provider counts as over: between two
 retries some CLIs draw a working screen for a moment."""
 IDLE: Final = Fact(FactKind.IDLE, "has no task yet")
+WORKS: Final = Fact(FactKind.WORK, "works")
+FINISHED: Final = Fact(FactKind.DONE, "finished")
+STOPPED: Final = Fact(FactKind.STOPPED, "interrupted")
+_SHOWN: Final = {State.RUNNING: WORKS, State.COMPLETED: FINISHED, State.INTERRUPTED: STOPPED}
+_SHOWN_WITH_WORDS: Final = {
+    State.FAILED_PROVIDER: (FactKind.PROVIDER, "provider failed:"),
+    State.BLOCKED_SANDBOX: (FactKind.DENIED, "denied"),
+    State.FAILED_PERMISSION: (FactKind.REFUSED, "refused"),
+    State.UNKNOWN: (FactKind.UNCLEAR, "screen not understood"),
+}
 
 
 def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
@@ -82,29 +92,17 @@ def awaits_input(kind: AwaitedInput, argv: Sequence[str]) -> Fact:
 
 def shown(reading: ScreenRead) -> Fact:
     """Return what a screen shows, by the state that its rule names."""
-    words = clean_line(_LEADING_SIGNS.sub("", reading.text))
-    match State(reading.state or State.UNKNOWN):
-        case State.WAITING_APPROVAL:
-            return _approval(reading)
-        case State.WAITING_INPUT:
-            return IDLE if reading.is_at_prompt else asks(reading.object or reading.text)
-        case State.FAILED_PROVIDER:
-            return provider(words)
-        case State.RUNNING if reading.is_retrying:
-            return retries(words)
-        case State.RUNNING if reading.object:  # the words mark it as the screen's, which may have cut it
-            return Fact(FactKind.WORK, "shows", clean_line(reading.object), ObjectForm.COMMAND)
-        case State.RUNNING:
-            return Fact(FactKind.WORK, "works")
-        case State.COMPLETED:
-            return done("")
-        case State.INTERRUPTED:
-            return stopped("", "")
-        case State.BLOCKED_SANDBOX:
-            return Fact(FactKind.DENIED, "denied", words)
-        case State.FAILED_PERMISSION:
-            return Fact(FactKind.REFUSED, "refused", words)
-    return Fact(FactKind.UNCLEAR, "screen not understood", words)
+    state, words = State(reading.state or State.UNKNOWN), clean_line(_LEADING_SIGNS.sub("", reading.text))
+    if state is State.WAITING_APPROVAL:
+        return _approval(reading)
+    if state is State.WAITING_INPUT:
+        return IDLE if reading.is_at_prompt else asks(reading.object or reading.text)
+    if state is State.RUNNING and reading.is_retrying:
+        return retries(words)
+    if state is State.RUNNING and reading.object:  # the words mark it as the screen's, which may have cut it
+        return Fact(FactKind.WORK, "shows", clean_line(reading.object), ObjectForm.COMMAND)
+    kind, what = _SHOWN_WITH_WORDS.get(state, _SHOWN_WITH_WORDS[State.UNKNOWN])
+    return _SHOWN.get(state) or Fact(kind, what, words)
 
 
 def denied(denial: Denial, command: str) -> Fact:
@@ -145,8 +143,7 @@ def works(call: Call | None, message: str) -> Fact:
 
 def done(message: str) -> Fact:
     """Return the answer that it finished with."""
-    said = clean_line(message, _MAX_MESSAGE_CHARS)
-    return Fact(FactKind.DONE, "", said) if message else Fact(FactKind.DONE, "finished")
+    return Fact(FactKind.DONE, "", clean_line(message, _MAX_MESSAGE_CHARS)) if message else FINISHED
 
 
 def stopped(why: str, message: str) -> Fact:
@@ -175,17 +172,6 @@ def ended(how: str, *, in_a_turn: bool) -> Fact:
     if in_a_turn:
         return Fact(FactKind.CRASHED, "ended in the middle of its work:", clean_line(how))
     return Fact(FactKind.QUIT, "ended:", clean_line(how))
-
-
-def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> Fact:
-    """Return the status of a session file (`SessionSeen`)."""
-    match status:
-        case "busy":
-            return Fact(FactKind.WORK, "works")
-        case "waiting":
-            return Fact(FactKind.APPROVE, "waits for", clean_line(waiting_for or "an answer"))
-        case "idle":
-            return done("")
 
 
 def unclear(what: str, object_: str = "", *, why: str = "") -> Fact:

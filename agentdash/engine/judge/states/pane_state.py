@@ -17,32 +17,20 @@ from agentdash.engine.judge.states.facts import conclude
 from agentdash.model.denials import Denial
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fact import Fact
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import NOT_RECORDED, Fleet, PaneOccupant, ProviderTrouble
 from agentdash.model.memory import PastWorker
 from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Worker
 from agentdash.sandbox.denials import find_denials
 
 _AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
 _AT_WORK: Final = (State.RUNNING, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PROVIDER)
-_STATE_OF_STATUS: Final = {
-    "busy": State.RUNNING,
-    "waiting": State.WAITING_APPROVAL,
-    "idle": State.COMPLETED,
-}
-"""The state that the status of a session file (`SessionSeen.status`) stands for where the screen adds
-nothing."""
-_STATE_OF_TURN: Final = {
-    "ended": State.COMPLETED,
-    "failed": State.FAILED_PROVIDER,
-    "interrupted": State.INTERRUPTED,
-}
-"""The state that a turn in the log of a session (`Chat.turn`) stands for. An open one may be waiting."""
 _LOGS_WITHOUT_ENDS: Final = ("qwen",)
 """Worker CLIs whose logs have no line for a turn that is cancelled or fails: an open one says nothing."""
 _STILL: Final = "it sits still"
@@ -139,7 +127,7 @@ def _assess_ended(case: PaneFacts, pane: Pane) -> Assessment:
         fact = facts.unclear("blocked:", last.why)
         return Assessment(State.BLOCKED_SANDBOX, last.since, last.why, (evidence,), fact)
     if is_finished and case.runs_once:
-        return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,), facts.done(""))
+        return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,), facts.FINISHED)
     was_at_work = not has_quit and (last_seen in _AT_WORK or has_error)
     return Assessment(State.EXITED, at, how, (evidence,), facts.ended(how, in_a_turn=was_at_work))
 
@@ -172,12 +160,12 @@ def _assess_alive(case: PaneFacts, pane: Pane) -> Assessment:
     if session is not None and session.status is not None and (state is None or is_contradicted):
         return _by_session_file(session)
     if session is not None and is_contradicted:
-        return _by_log(session, State.RUNNING, "its newest turn is open", facts.by_status("busy", ""))
+        return _by_log(session, State.RUNNING, facts.WORKS, "its newest turn is open")
     if (blocked := _sandbox_block(case, pane, state)) is not None:
         return blocked
     if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
-        how, fact = f"it tries again: {chat.trouble}", facts.retries(chat.trouble)
-        return _by_log(session, State.RUNNING, how, fact)
+        fact = facts.retries(chat.trouble)
+        return _by_log(session, State.RUNNING, fact, f"it tries again: {chat.trouble}")
     trouble = fleet.troubles.get(str(pane.key))
     if trouble is not None and state in (None, State.INTERRUPTED) and not _is_over(trouble, case):
         return facts.stopped_while_failing(trouble, trouble.at)
@@ -187,10 +175,11 @@ def _assess_alive(case: PaneFacts, pane: Pane) -> Assessment:
         return facts.assess_half_menu(reading, f"its {pane.width}x{pane.height} pane")
     if (denial := screen_denial(case)) is not None:
         return assess_blocked(denial, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
-    if session is not None and chat is not None and chat.turn in _STATE_OF_TURN:
+    if session is not None and chat is not None and chat.turn not in (None, "open"):
         how = f"its newest turn {chat.turn}{f': {chat.why}' if chat.why else ''}"
-        ends = {"failed": facts.provider(chat.why), "interrupted": facts.stopped("", "")}
-        return _by_log(session, _STATE_OF_TURN[chat.turn], how, ends.get(chat.turn) or facts.done(""))
+        failed = (State.FAILED_PROVIDER, facts.provider(chat.why))
+        ends = {"failed": failed, "interrupted": (State.INTERRUPTED, facts.STOPPED)}
+        return _by_log(session, *ends.get(chat.turn, (State.COMPLETED, facts.FINISHED)), how)
     why = "its process runs; nothing that it shows is understood here"
     return Assessment(State.UNKNOWN, None, why, fact=_NOT_UNDERSTOOD)
 
@@ -207,19 +196,24 @@ def _awaiting_input(fleet: Fleet, key: ProcessKey) -> Assessment | None:
     return None
 
 
-def _by_log(session: SessionSeen, state: State, how: str, fact: Fact) -> Assessment:
+def _by_log(session: SessionSeen, state: State, fact: Fact, how: str) -> Assessment:
     """Return a state by the log of a session, where the screen does not decide it."""
     why, source = f"by the log of its session: {how}", EvidenceSource.SESSION_LOG
     return conclude(state, session.since, "session-log", why, source, how, fact)
 
 
 def _by_session_file(session: SessionSeen) -> Assessment:
-    """Return the state by the status in a session file."""
-    status, waiting_for = session.status or "idle", session.waiting_for or ""
-    text = f"status {status}{f', waiting for {waiting_for}' if waiting_for else ''}"
-    why, fact = f"its session file: {text}", facts.by_status(status, waiting_for)
-    source = EvidenceSource.SESSION_FILE
-    return conclude(_STATE_OF_STATUS[status], session.since, "session-status", why, source, text, fact)
+    """Return the state by the status in a session file, where the screen adds nothing."""
+    waiting_for, source = session.waiting_for or "", EvidenceSource.SESSION_FILE
+    text = f"status {session.status}{f', waiting for {waiting_for}' if waiting_for else ''}"
+    state, fact = State.COMPLETED, facts.FINISHED
+    if session.status == "busy":
+        state, fact = State.RUNNING, facts.WORKS
+    elif session.status == "waiting":
+        fact = Fact(FactKind.APPROVE, "waits for", clean_line(waiting_for or "an answer"))
+        state = State.WAITING_APPROVAL
+    why = f"its session file: {text}"
+    return conclude(state, session.since, "session-status", why, source, text, fact)
 
 
 def _said(session: SessionSeen | None) -> facts.Said | None:
@@ -281,8 +275,7 @@ def judge_nested(fleet: Fleet, nested: PaneOccupant) -> Assessment:
     if denial is not None and (fleet.processes_at or 0.0) - still_since >= _STANDSTILL_S:
         return assess_blocked(denial, still_since, _STILL)
     why, source = f"pid {nested.key.pid} runs, started by a command of its thread", EvidenceSource.PROCESS
-    fact = facts.by_status("busy", "")
-    return conclude(State.RUNNING, nested.key.started, "nested-worker", why, source, fact=fact)
+    return conclude(State.RUNNING, nested.key.started, "nested-worker", why, source, fact=facts.WORKS)
 
 
 # ---------------------------------------------------------------- whose pane is gone, or was left

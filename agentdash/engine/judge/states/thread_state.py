@@ -271,7 +271,7 @@ def beyond_the_record(case: ThreadFacts) -> Assessment | None:
         evidence.append(Evidence(EvidenceSource.SESSION_FILE, session.since, _STATUS_RULE, "status busy"))
     elif not case.agents or is_rested or (session is not None and session.status == "idle"):
         return None
-    why, fact = "its session file: status busy", facts.by_status("busy", "")
+    why, fact = "its session file: status busy", facts.WORKS
     if case.agents:
         why = f"waits for {case.agents} background agent{'s' * (case.agents != 1)}"
         fact = Fact(FactKind.WORK, why)
