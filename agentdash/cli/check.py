@@ -12,6 +12,7 @@ import click
 from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, default_home, problem
+from agentdash.agents.session_rows import DATABASES
 from agentdash.cli.family import recalled
 from agentdash.cli.options import CODEX_HOME_OPTION, NO_CACHE_OPTION, config_of, json_option, not_empty
 from agentdash.cli.output import console, print_document, print_text, warn_unreadable
@@ -106,7 +107,8 @@ def _tell_left_out(report: CheckReport, targets: Sequence[str], files: Sequence[
     """Tell of files that were named and are logs of reviews and guardians, which are no workers."""
     audited = {thread.file for thread in report.threads}
     for target, file in zip(targets, files, strict=True):
-        if Path(file).is_file() and clean_line(file) not in audited:
+        is_log = Path(file).is_file() and Path(file).name not in DATABASES
+        if is_log and clean_line(file) not in audited:
             name = STDIN_NAME if target == STDIN else clean_line(target)
             what = "a thread that Codex runs for itself (a review, a guardian): left out"
             click.echo(f"agentdash: {name}: {what}", err=True)

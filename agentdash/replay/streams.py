@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome, blocks, read_names
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
-from agentdash.files import TORN, is_record, open_stream
+from agentdash.agents.session_rows import log_stat, open_log
+from agentdash.files import TORN, is_record
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -124,7 +125,7 @@ class LineReader:
 def _blocks_from(path: Path, offset: int) -> Iterator[bytes]:
     """Yield the content of a file from an offset on, empty blocks at its present end, without end."""
     while True:
-        with open_stream(path) as file:
+        with open_log(path) as file:
             file.seek(offset)
             block = file.read(_BLOCK_BYTES)
         offset += len(block)
@@ -231,10 +232,10 @@ class FileStream:
         Raises:
             OSError: the file cannot be read.
         """
-        size = self.path.stat().st_size
+        size = log_stat(self.path).st_size
         if self._seen is None or size - window <= self.offset:
             return
-        with open_stream(self.path) as file:
+        with open_log(self.path) as file:
             file.seek(size - window)
             offset = size - window + len(file.readline(window))
         self.line = 0
@@ -360,7 +361,7 @@ def log_stream(
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     thread = log.thread
     try:
-        stat = path.stat()
+        stat = log_stat(path)
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0

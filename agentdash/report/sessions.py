@@ -26,6 +26,7 @@ from agentdash.agents.session_logs import (
     reader_of_log,
     thread_of_log,
 )
+from agentdash.agents.session_rows import log_stat
 from agentdash.documents.worker import document
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
@@ -265,7 +266,7 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
     trouble: str | None = None
     by_model: tuple[ModelUsage, ...] = ()
     try:
-        stat = path.stat()
+        stat = log_stat(path)
         lines = open_lines(path)
         if thread.agent == "codex":
             lines = islice(lines, _HEAD_LINES)
