@@ -17,19 +17,16 @@ from agentdash.agents.session_logs import agent_of_log
 from agentdash.documents.worker import (
     DenialReport,
     FindingReport,
+    PolicyReport,
     RequestedReport,
-    denial_report,
-    finding_report,
-    requested_report,
+    document,
 )
 from agentdash.model.denials import stable_target
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
 from agentdash.report.elements import (
-    PolicyReport,
     UnreadableReport,
-    policy_report,
     print_denial,
     print_finding,
     quantity,
@@ -45,24 +42,24 @@ class ThreadReport(msgspec.Struct):
     """One audited thread."""
 
     id: str
-    parent: str | None
     file: str
     agent: str
     """The worker CLI: `codex`, `claude`."""
-    cli_version: str | None
+    parent: str | None = None
+    cli_version: str | None = None
     """Version of the worker CLI that wrote the file."""
-    verdict: str
-    state: str
-    requested: RequestedReport | None
+    verdict: str = "unverified"
+    state: str = "unreachable"
+    requested: RequestedReport | None = None
     """What its process was asked for, where agentdash saw that; otherwise what configuration files that are
     older than the thread ask for as of now. Null if neither is known."""
-    policies: list[PolicyReport]
-    findings: list[FindingReport]
-    denials: list[DenialReport]
+    policies: list[PolicyReport] = []
+    findings: list[FindingReport] = []
+    denials: list[DenialReport] = []
     """The denial ledger: also denials that the thread got past."""
-    notes: list[str]
+    notes: list[str] = []
     """What was skipped or could not be parsed."""
-    problem: str | None
+    problem: str | None = None
     """Why the file cannot be read, or not whole."""
     cwd: str | None = None
 
@@ -147,41 +144,24 @@ def check_report(threads: Sequence[ThreadReport], unreadable: Sequence[Unreadabl
 
 def thread_report(worker: Worker, file: str) -> ThreadReport:
     """Return the report of a thread; `file` is its sanitized path."""
-    return ThreadReport(
-        id=worker.id,
-        parent=worker.parent,
+    sandbox = worker.sandbox
+    return document(
+        ThreadReport,
+        worker,
         file=file,
         agent=worker.agent.name,
         cli_version=worker.agent.version,
-        verdict=worker.sandbox.verdict,
-        state=str(worker.state),
-        requested=requested_report(worker.sandbox.requested),
-        policies=[policy_report(period) for period in worker.policies],
-        findings=[finding_report(finding, FindingReport) for finding in worker.sandbox.findings],
-        denials=[denial_report(entry) for entry in worker.sandbox.denials],
-        notes=list(worker.notes),
+        verdict=sandbox.verdict,
+        requested=sandbox.requested,
+        findings=sandbox.findings,
+        denials=sandbox.denials,
         problem=None,
-        cwd=worker.cwd,
     )
 
 
 def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
     """Return the report of a file that cannot be read."""
-    return ThreadReport(
-        id=thread,
-        parent=None,
-        file=file,
-        agent=agent_of_log(Path(file)),
-        cli_version=None,
-        verdict="unverified",
-        state="unreachable",
-        requested=None,
-        policies=[],
-        findings=[],
-        denials=[],
-        notes=[],
-        problem=problem,
-    )
+    return ThreadReport(id=thread, file=file, agent=agent_of_log(Path(file)), problem=problem)
 
 
 def is_about(finding: FindingReport, denial: DenialReport) -> bool:

@@ -154,6 +154,8 @@ def test_status_document(home: Path) -> None:
                     "since": "2026-11-20T19:59:52.718Z",
                     "last": "2026-11-20T19:59:52.718Z",
                     "count": 1,
+                    "calls": ["call_dad71dfd2afd"],
+                    "pids": [],
                     **remedy,
                 }
             ],
