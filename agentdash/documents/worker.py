@@ -33,7 +33,7 @@ def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
             field.name: _value(
                 field, stated[field.name] if field.name in stated else getattr(thing, field.name)
             )
-            for field in _fields_of(kind)
+            for field in fields_of(kind)
         }
     )
 
@@ -49,7 +49,8 @@ class _Field(NamedTuple):
 
 
 @cache
-def _fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+def fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    """Return the fields of a document."""
     found = []
     for field in msgspec.structs.fields(kind):
         kinds = (field.type, *get_args(field.type))
