@@ -23,8 +23,16 @@ from agentdash.files import file_size
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import audit, find_logs, thread_name
-from agentdash.report.check import CheckReport, denials_report, print_check, print_denials
-from agentdash.report.check_results import FAIL_ON, gate_report, print_gate, sarif
+from agentdash.report.check import (
+    FAIL_ON,
+    CheckReport,
+    denials_report,
+    gate_report,
+    print_check,
+    print_denials,
+    print_gate,
+    sarif,
+)
 from agentdash.store.digests import DigestStore
 
 

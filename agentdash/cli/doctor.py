@@ -9,8 +9,7 @@ import click
 from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
-from agentdash.report.diagnose import diagnose
-from agentdash.report.doctor import print_doctor
+from agentdash.report.doctor import diagnose, print_doctor
 from agentdash.report.redact import Scrubber, map_texts
 
 

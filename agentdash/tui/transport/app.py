@@ -107,11 +107,11 @@ class ReplayApp(AgentDash):
         """Draw a snapshot, with the workers whose panes have gone since the replay begins: they stay. Of a
         session only its family is drawn."""
         begin = self._player.begin
-        snapshot = members_only(snapshot) if self._player.paths else snapshot
+        snapshot = members_only(snapshot) if self._player.family.paths else snapshot
         past = (each.shown for each in snapshot.past if not each.is_stale)
         gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
-        if not self._is_lone and len(self._player.paths) == len(snapshot.workers) == 1:
+        if not self._is_lone and len(self._player.family.paths) == len(snapshot.workers) == 1:
             self._is_lone = True
             self.root.zoom()
             self.root.footer.show_hints((*HINTS, "tab-right", "quit", "help"))
@@ -182,7 +182,7 @@ class ReplayApp(AgentDash):
 
     def action_export(self) -> None:
         """Edit the name of the file to export to."""
-        self.bar.edit("export", f"session-{self._player.thread[:8]}.html")
+        self.bar.edit("export", f"session-{self._player.family.thread[:8]}.html")
 
     @on(FilterBar.Closed, "#export")
     def _export_entered(self, event: FilterBar.Closed) -> None:
@@ -210,7 +210,7 @@ class ReplayApp(AgentDash):
     def _run_search(self, words: str) -> None:
         """Search the session. Runs in a thread."""
         worker = get_current_worker()
-        search = TextSearch(words, self._player.paths)
+        search = TextSearch(words, self._player.family.paths)
         for _ in search.steps():
             if worker.is_cancelled:
                 return
@@ -238,7 +238,8 @@ class ReplayApp(AgentDash):
             self._hit += 1
         self._hit %= len(self._hits)
         hit = self._hits[self._hit]
-        self._player.pause_at(hit.at)
+        self._player.playing = False
+        self._player.seek_time(hit.at)
         if hit.thread in self._by_id:
             self.select_worker(hit.thread)
         self.draw()
