@@ -27,6 +27,8 @@ _SLACK_S: Final = 1.0
 class UserAttention:
     """Keeps looks, acknowledgements, known findings, labels and pins of the user of one dashboard.
 
+    Each method returns an error message where that fails.
+
     Args:
         hub: the hub that judges by them.
         file: where they are kept over restarts; None: they are not (the demo).
@@ -37,46 +39,33 @@ class UserAttention:
         self._clock = clock
         self._file = file
 
-    def acknowledge(self, worker: Worker) -> str | None:
-        """Acknowledge the present state of a worker; return an error message where it cannot be kept."""
+    def acknowledge(self, worker: Worker, *, undo: bool = False) -> str | None:
+        """Acknowledge the present state of a worker, or withdraw that."""
         new = Acknowledgement(
             worker=worker.id,
             state=worker.state,
             at=self._clock.now() + _SLACK_S,
             fact=fact_digest(worker.fact) if worker.assessment.fact else "",
         )
-        return self._keep(lambda known: known.add(new))
-
-    def withdraw(self, worker: Worker) -> str | None:
-        """Withdraw the acknowledgement of a worker; return an error message where that cannot be kept."""
-        return self._keep(lambda known: known.remove(worker.id))
+        return self._keep(lambda known: known.remove(worker.id) if undo else known.add(new))
 
     def know(self, worker: Worker, kinds: Sequence[str]) -> str | None:
-        """Mark kinds of findings as known in the directory of a worker; return an error message where that
-        cannot be kept."""
+        """Mark kinds of findings as known in the directory of a worker; none: withdraw what is known."""
         new = known_findings(worker, kinds, self._clock.now())
-        return self._keep(lambda before: replace(before, known=(*before.known, *new)))
 
-    def forget(self, worker: Worker) -> str | None:
-        """Withdraw what is known of the findings of a worker; return an error message where that cannot be
-        kept."""
+        def changed(before: Attention) -> Attention:
+            left = [each for each in before.known if kinds or not known_kinds(worker, [each])]
+            return replace(before, known=(*left, *new))
 
-        def others(before: Attention) -> Attention:
-            left = (each for each in before.known if not known_kinds(worker, [each]))
-            return replace(before, known=tuple(left))
-
-        return self._keep(others)
+        return self._keep(changed)
 
     def mark(self, worker: Worker, label: str, *, pinned: bool) -> str | None:
-        """Label and pin the session of a worker; return an error message where that cannot be kept."""
+        """Label and pin the session of a worker."""
         new = bookmark_of(worker, label, pinned=pinned)
-        if new is None:
-            return NO_SESSION
-        return self._keep(lambda known: known.mark(new))
+        return NO_SESSION if new is None else self._keep(lambda known: known.mark(new))
 
     def look(self, at: float) -> str | None:
-        """Keep when the user last looked (unix seconds); return an error message where that cannot be
-        kept."""
+        """Keep when the user last looked (unix seconds)."""
         return self._keep(lambda known: replace(known, looked_at=max(at, known.looked_at or 0.0)))
 
     def _keep(self, change: Callable[[Attention], Attention]) -> str | None:

@@ -20,6 +20,7 @@ from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, state_folder
+from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
     from agentdash.engine.hub import Hub, Service
@@ -177,5 +178,5 @@ async def _go_to_pane(key: PaneKey) -> str:
 
     try:
         return await asyncio.to_thread(go_to_pane, key)
-    except TmuxRefusedError as refusal:
-        return str(refusal)
+    except (TmuxRefusedError, OSError) as refusal:
+        return clean_line(str(refusal))

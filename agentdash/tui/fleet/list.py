@@ -11,17 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from textual.message import Message
+
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import COLUMNS, SANDBOX_COLUMNS, Layout, layout, row_lines, sandbox_lines
-from agentdash.tui.fleet.groups import Head
-from agentdash.tui.fleet.rows import Row
+from agentdash.tui.fleet.rows import Head, Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import GROUP_TONES, UNICODE, Glyphs
-from agentdash.tui.view import View, WorkerPointed
+from agentdash.tui.view import View
 
 _EDGES_CELLS: Final = 2
 """The cursor before a row, and the margin between its last column and the scroll bar."""
+
+
+class WorkerPointed(Message):
+    """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+        super().__init__()
 
 
 def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int) -> list[Line]:

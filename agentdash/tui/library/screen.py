@@ -17,8 +17,7 @@ from agentdash.tui.library.list import HitList, LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.page import Page
+from agentdash.tui.primitives.lines import Lines, Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
 
