@@ -166,7 +166,7 @@ def _play(
         player.seek_time(at)
     hub = Hub([player], clock)
 
-    from agentdash.tui.transport.app import ReplayApp
+    from agentdash.tui.replay_app import ReplayApp
 
     export = partial(exported, target, config=config, journal=journal)
     run_app(ReplayApp(hub, clock, player, export=export, options=screen_options(config)), hub)

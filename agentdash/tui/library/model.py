@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agentdash.replay.library.entry import NEWEST, SORTS, Entry, SessionFamily, group_families
 from agentdash.replay.library.query import Query
-from agentdash.tui.library.cells import LibraryRow
+from agentdash.tui.library.list import LibraryRow
 
 
 class LibraryModel:

@@ -11,9 +11,8 @@ from textual.app import ComposeResult
 from agentdash.replay.library.search import TextSearch
 from agentdash.tui.format import elide_middle
 from agentdash.tui.help import entries, keys, signs
-from agentdash.tui.keys import Key
-from agentdash.tui.library.cells import detail
-from agentdash.tui.library.list import HitList, LibraryList
+from agentdash.tui.keys import Key, ids
+from agentdash.tui.library.list import HitList, LibraryList, detail
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
@@ -157,22 +156,10 @@ class LibraryScreen(Page):
 
 
 LIBRARY_KEYS: Final = (
-    *(
-        "down",
-        "up",
-        "top",
-        "bottom",
-        "page-down",
-        "page-up",
-        "open",
-        "filter",
-        "search",
-        "export",
-        "copy-resume",
-    ),
-    *("fold", "sort", "copy-id", "theme", "help", "back", "quit"),
+    *("open", "filter", "search", "export", "copy-resume", "fold", "sort", "copy-id"),
+    *("theme", "help", "back", "quit"),
 )
-"""Ids of the keys that the library handles."""
+"""Ids of the keys that the library handles, beside those of its lists."""
 _HELP: Final = {
     "open": "Replay the selected session and its family; a hit: from that moment on.",
     "filter": "Show only families with a matching session.",
@@ -184,10 +171,7 @@ _HELP: Final = {
 }
 """Help of keys that do something else here than in the dashboard."""
 TERMS: Final = (
-    (
-        "words",
-        "occur anywhere in a row or its detail, in any case and order: denied, mismatch, fork, api, 20 nov",
-    ),
+    ("words", "occur in a row or its detail, in any case and order: denied, mismatch, fork, 20 nov"),
     ('"two words"', "occur together"),
     ("!term", "inverts the term"),
     ("since:7d", "begun then or later; also 12h, yesterday, 2026-11-01, 2026-11-01T20:15"),
@@ -198,7 +182,7 @@ TERMS: Final = (
 def library_help(table: Mapping[str, Key], glyphs: Glyphs, cells: int) -> list[Line]:
     """Return the help of the library: the keys, the terms of the filter, the signs."""
     return [
-        *keys("Keys", (table[name] for name in LIBRARY_KEYS), cells, _HELP),
+        *keys("Keys", (table[name] for name in (*ids("lines"), *LIBRARY_KEYS)), cells, _HELP),
         *entries("Filter: every term has to match", ((term, "key", text) for term, text in TERMS), cells),
         *entries("Signs", signs(glyphs), cells),
     ]
