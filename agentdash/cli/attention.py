@@ -1,5 +1,5 @@
 """What a dashboard keeps of its user, in the file and in the hub at once: looks, acknowledgements, known
-findings, labels and pins; and `agentdash known`, which lists these findings."""
+findings, labels and pins; `agentdash known`, which lists these findings, and `agentdash label`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, Final
 import click
 from msgspec.structs import replace
 
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, options, target_argument
+from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.attention import NO_SESSION, bookmark_of, known_findings, known_kinds
 from agentdash.model.events import AttentionRecalled
@@ -97,9 +98,7 @@ def known(undo: tuple[int, ...], **given: Any) -> None:
     agentdash known
     agentdash known --undo 2
     """
-    from agentdash.cli.live_hub import attention_file
-
-    file = attention_file(config_of(given))
+    file = _file(config_of(given))
     found = file.read().known
     if undo and (wrong := max(undo)) > len(found):
         raise click.UsageError(f"there is no number {wrong}: `agentdash known` lists {len(found)}")
@@ -108,9 +107,47 @@ def known(undo: tuple[int, ...], **given: Any) -> None:
         file.change(lambda now: replace(now, known=tuple(each for each in now.known if each not in gone)))
     for number, each in enumerate(found, 1):
         if each in gone or not gone:
-            day = time.strftime("%Y-%m-%d", time.localtime(each.at))
             under = f" under {each.policy}" if each.policy else ""
-            counts = "counts again" if each in gone else f"since {day}"
+            since = time.strftime("since %Y-%m-%d", time.localtime(each.at))
+            counts = "counts again" if gone else since
             click.echo(f"{number:>3}  {each.kind} in {each.directory}{under}, {counts}")
     if not found:
         click.echo("Nothing is marked as known. K on the dashboard marks a sandbox problem.")
+
+
+@click.command()
+@options(FLEET_OPTIONS, HOST_OPTIONS)
+@target_argument(required=True)
+@click.argument("text")
+def label(target: str, text: str, **given: Any) -> None:
+    """Label the session of TARGET with TEXT, which lists show in place of its name; an empty one removes it.
+
+    The label is kept in agentdash's state directory, and is a TARGET as well. Workers see nothing of it.
+
+    \b
+    agentdash label %4 "payment retries"
+    agentdash label %4 ""
+    """
+    from agentdash.cli.fleet_access import read_fleet
+
+    config = config_of(given)
+    snapshot, via = read_fleet(config, target)
+    if via is not None:
+        raise click.UsageError("inside a sandbox nothing can be labelled")
+    if len(ids := [each.id for each in snapshot.workers]) > 1:
+        several = f"{len(ids)} workers match {clean_line(target)!r}"
+        raise click.UsageError(f"{several}: name one by its id: {', '.join(ids[:3])}")
+    (worker,) = snapshot.workers
+    if (new := bookmark_of(worker, text, pinned=worker.pinned)) is None:
+        raise click.UsageError(NO_SESSION)
+    try:
+        _file(config).change(lambda known: known.mark(new))
+    except OSError as error:
+        raise click.UsageError(clean_line(str(error))) from error
+    click.echo(f"{worker.name}: {new.label or 'no label'}")
+
+
+def _file(config: Config) -> AttentionFile:
+    from agentdash.cli.live_hub import attention_file
+
+    return attention_file(config)
