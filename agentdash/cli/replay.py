@@ -111,7 +111,7 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
     from agentdash.tui.library.app import LibraryApp
-    from agentdash.tui.library.model import LibraryModel
+    from agentdash.tui.library.list import LibraryModel
 
     clock, model, options = SystemClock(), LibraryModel(), screen_options(config)
     library = Library(

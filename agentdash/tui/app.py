@@ -64,7 +64,6 @@ class WorkerProvider(Provider):
                 yield Hit(score, name, go, text=worker.name, help=f"go to it: {state}")
 
 
-_DEFAULT_OPTIONS: Final = Options()
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0
@@ -113,7 +112,7 @@ class AgentDash(BaseApp[None]):
         feed: Feed,
         clock: Clock,
         *,
-        options: Options = _DEFAULT_OPTIONS,
+        options: Options = Options(),  # noqa: B008 - it is frozen
         go_to_pane: GoToPane | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
@@ -129,7 +128,7 @@ class AgentDash(BaseApp[None]):
         self.attention = attention
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
-        self._is_touched = False
+        self._has_chosen = False
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
         self._moved_at = 0.0
@@ -196,7 +195,7 @@ class AgentDash(BaseApp[None]):
             is_held = time.monotonic() - self._touched_at < _HOLD_S
             self.root.order(self.snapshot, is_held=is_held)
             if not self.root.is_zoomed:  # the only one shown is not exchanged for another
-                if not self._is_touched and self.root.rows:
+                if not self._has_chosen and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
         view = View(
@@ -248,16 +247,12 @@ class AgentDash(BaseApp[None]):
     async def on_event(self, event: Event) -> None:
         """Note that the user is here: from then on rows keep their places for a while."""
         if isinstance(event, Key | MouseDown | MouseScrollDown | MouseScrollUp):
-            self._touch(is_choice=not isinstance(event, MouseScrollDown | MouseScrollUp))
+            now, before = self._clock.now(), self.last_key_at
+            if self.attention is not None and before and now - before > _AWAY_AFTER_S:
+                self.attention.look(before)
+            self.last_key_at, self._touched_at = now, time.monotonic()
+            self._has_chosen = self._has_chosen or isinstance(event, Key | MouseDown)
         await super().on_event(event)
-
-    def _touch(self, *, is_choice: bool) -> None:
-        now = self._clock.now()
-        if self.attention is not None and self.last_key_at and now - self.last_key_at > _AWAY_AFTER_S:
-            self.attention.look(self.last_key_at)
-        self.last_key_at = now
-        self._touched_at = time.monotonic()
-        self._is_touched = self._is_touched or is_choice
 
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""
@@ -289,14 +284,14 @@ class AgentDash(BaseApp[None]):
 
     def action_attention(self) -> None:
         """Select the next worker that needs the user."""
-        rows = {row.id: row for row in self.root.rows}
-        others = ((rows[each], self._by_id[each]) for each in self.root.cycle_from(self.selected_id))
-        needed = (each.id for row, each in others if each.needs_you or (row.folded and each.below))
-        found = next(needed, None)
-        if found is None:
-            self.show_message("No worker here needs you.")
+        rows = self.root.rows
+        after = next((index for index, row in enumerate(rows, 1) if row.id == self.selected_id), 0)
+        others = ((row, self._by_id[row.id]) for row in (*rows[after:], *rows[:after]))
+        needed = [row.id for row, each in others if each.needs_you or (row.folded and each.below)]
+        if needed:
+            self.select_worker(needed[0])
         else:
-            self.select_worker(found)
+            self.show_message("No worker here needs you.")
 
     def action_filter(self) -> None:
         """Edit the filter."""
@@ -516,8 +511,7 @@ class AgentDash(BaseApp[None]):
         """Copy a remedy of the selected worker to the clipboard; the next one each time."""
         if (worker := self._chosen()) is None:
             return
-        found = remedies(worker)
-        if not found:
+        if not (found := remedies(worker)):
             self.show_message("This worker has no finding with a remedy.")
             return
         number = self._copied[1] % len(found) if self._copied[0] == worker.id else 0

@@ -99,12 +99,12 @@ class Position(Lines):
         is_one_line = cells >= _ONE_LINE_FROM_CELLS
         room = cells - width(left) - width(right) if is_one_line else cells - 2
         if cells < _TRACK_FROM_CELLS or room < 1:
-            self.track = Region()
-            self.show([left])
-            return
-        self.track = Region(width(left), 0, room, 1) if is_one_line else Region(1, 1, room, 1)
-        line = timeline(player.index.marks_per_cell(room), player.share, player.index.progress, look)
-        self.show([(*left, *line, *right)] if is_one_line else [left, (Span(" "), *line)])
+            self.track, lines = Region(), [left]
+        else:
+            self.track = Region(width(left), 0, room, 1) if is_one_line else Region(1, 1, room, 1)
+            line = timeline(player.index.marks_per_cell(room), player.share, player.index.progress, look)
+            lines = [(*left, *line, *right)] if is_one_line else [left, (Span(" "), *line)]
+        self.show(lines)
 
     def on_click(self, event: Click) -> None:
         """Go to the place under the mouse."""
@@ -130,12 +130,7 @@ class Transport(Vertical):
 
 
 def bar_ends(player: Player, now: float, cells: int) -> tuple[Line, Line]:
-    """Return the parts of the bar left and right of the track.
-
-    Args:
-        now: the time shown (unix seconds).
-        cells: width of the bar.
-    """
+    """Return the parts of the bar left and right of the track, at a time (unix seconds)."""
     flag, read_only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
     does = "reading" if player.is_waiting else "playing" if player.playing else "paused"
     at = now if player.live else min(now, player.end)
@@ -188,11 +183,7 @@ def sign_of(marks: Mark) -> tuple[str, Tone, str]:
 
 
 class RecordedClock:
-    """The time that a replay shows: that of its player, and after the end of the recording, the end.
-
-    Args:
-        clock: the player's clock; it runs on until what happened last has settled.
-    """
+    """The time that a replay shows: its player's, and after the end of the recording, the end."""
 
     def __init__(self, clock: Clock, player: Player) -> None:
         self._clock = clock
@@ -341,7 +332,7 @@ class ReplayApp(AgentDash):
             self._player.seek(min(1.0, int(share[1]) / 100))
         elif not self._player.seek_typed(text):
             self.show_message(f"Searching for {text} ...")
-            job = partial(self._run_search, text)
+            job = partial(self._run_search, TextSearch(text, self._player.paths))
             self.run_worker(job, thread=True, name="find", group="find", exclusive=True)
         self.draw()
 
@@ -349,14 +340,11 @@ class ReplayApp(AgentDash):
         """Export the session. Runs in a thread."""
         self.call_later(self.show_message, self._export(Path(file).expanduser()))
 
-    def _run_search(self, words: str) -> None:
+    def _run_search(self, search: TextSearch) -> None:
         """Search the session. Runs in a thread."""
         worker = get_current_worker()
-        search = TextSearch(words, self._player.paths)
-        for _ in search.steps():
-            if worker.is_cancelled:
-                return
-        self.call_later(self._show_found, search)
+        if not any(worker.is_cancelled for _ in search.steps()):
+            self.call_later(self._show_found, search)
 
     def _show_found(self, search: TextSearch) -> None:
         self._search = search

@@ -64,11 +64,6 @@ class FleetList(Choices):
         self._by_id: Mapping[str, Worker] = {}
         self._shows_sandboxes = False
 
-    @property
-    def _cells(self) -> int:
-        """Width of a row."""
-        return self.room - _EDGES_CELLS
-
     def set_layout(self, glyphs: Glyphs, *, shows_sandboxes: bool) -> None:
         """Fit the rows into the present width.
 
@@ -76,7 +71,7 @@ class FleetList(Choices):
             shows_sandboxes: in place of what workers do, what their sandboxes are.
         """
         self._shows_sandboxes = shows_sandboxes
-        new = layout(SANDBOX_COLUMNS if shows_sandboxes else COLUMNS, self._cells, glyphs)
+        new = layout(SANDBOX_COLUMNS if shows_sandboxes else COLUMNS, self.room - _EDGES_CELLS, glyphs)
         if new != self.column_layout:
             self.column_layout = new
             self._heights.clear()
@@ -95,8 +90,6 @@ class FleetList(Choices):
         """Show rows with the cursor on the selected worker.
 
         Args:
-            rows: in their order.
-            view: the workers, and the selected one.
             placeholder: lines to show without rows.
             past: number of past workers without rows: they are counted below a head.
             is_held: rows keep their heights.
@@ -129,7 +122,7 @@ class FleetList(Choices):
         """Return the lines of a row."""
         row = self.rows[index]
         lines = sandbox_lines if self._shows_sandboxes else row_lines
-        return lines((row, self._by_id[row.id]), self.column_layout, self._cells, self.look)
+        return lines((row, self._by_id[row.id]), self.column_layout, self.room - _EDGES_CELLS, self.look)
 
     def cursor_moved(self) -> None:
         """Post the worker under the cursor."""

@@ -176,12 +176,6 @@ class FleetScreen(Page):
         else:
             self.arrangement = order._replace(folded=order.folded ^ {worker.id})
 
-    def cycle_from(self, start: str | None) -> list[str]:
-        """Return the ids of all rows, beginning after `start`, and wrapping."""
-        ids = [row.id for row in self.rows]
-        after = ids.index(start) + 1 if start in ids else 0
-        return ids[after:] + ids[:after]
-
     def draw(self, view: View) -> None:
         """Draw the view in all parts; the panel when the cursor rests."""
         self.header.show_fleet(view, is_zoomed=self.is_zoomed)

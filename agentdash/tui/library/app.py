@@ -20,8 +20,7 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.list import LibraryList
-from agentdash.tui.library.model import LibraryModel
+from agentdash.tui.library.list import LibraryList, LibraryModel
 from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.choices import Choices
@@ -182,7 +181,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _search_submitted(self, event: FilterBar.Closed) -> None:
         if event.submitted and event.text.strip():
             self._end_search()
-            self.search_job = TextSearch(event.text.strip(), [each.path for each in self.model.searched()])
+            found = [each.entry.path for family in self.model.matching for each in family.members]
+            self.search_job = TextSearch(event.text.strip(), found)
             self._search_worker = self.run_worker(self._run_search, thread=True, name="search")
         self.draw()
         focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)

@@ -6,7 +6,7 @@ A row has when a session began, how it ended, its title, and why it deserves a l
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -15,7 +15,8 @@ from textual.message import Message
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State
 from agentdash.prices import cost, cost_text
-from agentdash.replay.library.entry import Entry, FamilyMember, SessionFamily
+from agentdash.replay.library.entry import NEWEST, SORTS, Entry, FamilyMember, SessionFamily, group_families
+from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import Hit
 from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
 from agentdash.tui.primitives.choices import Choices
@@ -163,6 +164,85 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
     return lines
 
 
+# ------------------------------------------------------------ what is known, arranged as families
+
+
+class LibraryModel:
+    """What the library screen shows. It outlives the screen: a reopened library looks as it was left."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        """All entries by their key."""
+        self.query = Query()
+        self.sort = NEWEST
+        """A name of `SORTS`."""
+        self.unfolded: set[str] = set()
+        """Keys of the heads of families that are shown in full."""
+        self.selected_key: str | None = None
+        """Key of the entry under the cursor."""
+        self.rows: tuple[LibraryRow, ...] = ()
+        self.matching: list[SessionFamily] = []
+        """The families that match the query."""
+        self.families: list[SessionFamily] = []
+        """All of them, the newest first."""
+        self.unread: Sequence[str] = ()
+        """Directories and indexes that cannot be read, and why."""
+        self.stale = False
+        """Whether entries have changed since the rows were arranged."""
+
+    @property
+    def is_by_day(self) -> bool:
+        """Whether the rows are in the order of time, so that days have heads."""
+        return self.sort == NEWEST
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """Add or replace entries."""
+        for entry in entries:
+            self.entries[entry.key] = entry
+            self.stale = True
+
+    def keep(self, keys: set[str]) -> None:
+        """Drop all other entries: their files are gone."""
+        if self.entries.keys() - keys:
+            self.entries = {key: entry for key, entry in self.entries.items() if key in keys}
+            self.stale = True
+
+    def arrange(self) -> None:
+        """Gather the families and compute the rows."""
+        if self.stale:
+            self.families = group_families(list(self.entries.values()))
+            self.stale = False
+        matching = [family for family in self.families if self.query.matches_family(family)]
+        self.matching = sorted(matching, key=SORTS[self.sort])
+        self.rows = tuple(row for family in self.matching for row in self._rows_of(family))
+        if self.selected_key is not None and all(row.key != self.selected_key for row in self.rows):
+            self.selected_key = self._head_of(self.selected_key)
+
+    def fold(self, key: str, unfold: bool | None = None) -> None:
+        """Unfold (True) or fold (False) the family of this row's key; None toggles."""
+        head = self._head_of(key)
+        wanted = head not in self.unfolded if unfold is None else unfold
+        if wanted:
+            self.unfolded.add(head)
+        else:
+            self.unfolded.discard(head)
+            self.selected_key = head
+        self.arrange()
+
+    def _head_of(self, key: str) -> str:
+        """Return the key of the head of the matching family with this entry, else the entry's own."""
+        for family in self.matching:
+            if any(member.entry.key == key for member in family.members):
+                return family.head.key
+        return key
+
+    def _rows_of(self, family: SessionFamily) -> Iterator[LibraryRow]:
+        head = family.head.key
+        unfolded = head in self.unfolded
+        for member in family.members if unfolded else family.members[:1]:
+            yield LibraryRow(member.entry.key, family=family, member=member, unfolded=unfolded)
+
+
 # ------------------------------------------------------------ the list
 
 
@@ -175,8 +255,7 @@ class LibraryList(Choices):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
         self.rows: tuple[LibraryRow, ...] = ()
-        self._entries: Mapping[str, Entry] = {}
-        self._by_day = True
+        self._model = LibraryModel()
         self._heads: Sequence[Line] = ()
         """What stands above each row."""
 
@@ -198,38 +277,26 @@ class LibraryList(Choices):
 
     def lines_of(self, index: int) -> list[Line]:
         """Return the lines of a row."""
-        row = self.rows[index]
-        return row_lines(row, self._entries[row.key], self.room - 1, self.look, with_date=not self._by_day)
+        row, model = self.rows[index], self._model
+        return row_lines(row, model.entries[row.key], self.room - 1, self.look, with_date=not model.is_by_day)
 
-    def show_rows(
-        self,
-        rows: tuple[LibraryRow, ...],
-        entries: Mapping[str, Entry],
-        selected_key: str | None,
-        look: Look,
-        placeholder: Sequence[Line],
-        *,
-        by_day: bool,
-    ) -> None:
-        """Show these rows with the cursor on the selected entry, or `placeholder` without rows.
-
-        Args:
-            by_day: whether days have heads, and rows the time of day alone.
-        """
+    def show_model(self, model: LibraryModel, look: Look, placeholder: Sequence[Line]) -> None:
+        """Show the rows with the cursor on the selected entry, or `placeholder` without rows."""
         self.begin(look)
-        rearranged = rows is not self.rows
-        self.rows, self._entries, self._by_day = rows, entries, by_day
+        rearranged = model.rows is not self.rows
+        self._model, self.rows = model, model.rows
         if rearranged:
-            days = [day(row.family.newest, look.now) if by_day else "" for row in rows]
+            days = [day(row.family.newest, look.now) if model.is_by_day else "" for row in self.rows]
             self._heads = [
                 (Span(f" {name}", "title"),) if name != above else BLANK
                 for name, above in zip(days, ["", *days], strict=False)
             ]
-        heights = [row_height(row, entries[row.key], self.room - 1, look) for row in rows]
-        self.place(self._heads, heights, () if rows else placeholder)
-        index = min(self.cursor, max(0, len(rows) - 1))
+        heights = [row_height(row, model.entries[row.key], self.room - 1, look) for row in self.rows]
+        self.place(self._heads, heights, () if self.rows else placeholder)
+        index = min(self.cursor, max(0, self.total - 1))
         if rearranged:  # else the cursor may be ahead of the model, which its message has not reached yet
-            index = next((number for number, row in enumerate(rows) if row.key == selected_key), index)
+            keys = [row.key for row in self.rows]
+            index = keys.index(model.selected_key) if model.selected_key in keys else index
         if index != self.cursor:
             self.set_cursor(index)
 

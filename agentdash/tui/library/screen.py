@@ -12,8 +12,7 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.tui.format import elide_middle
 from agentdash.tui.help import entries, keys, signs
 from agentdash.tui.keys import Key, ids
-from agentdash.tui.library.list import HitList, LibraryList, detail
-from agentdash.tui.library.model import LibraryModel
+from agentdash.tui.library.list import HitList, LibraryList, LibraryModel, detail
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines, Page
@@ -25,12 +24,7 @@ HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "so
 
 def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
     """Return the first lines: number of sessions, how many are read, the filter, their directory; then what
-    is wrong with the filter.
-
-    Args:
-        home: the directory of the sessions.
-        cells: width of the lines.
-    """
+    is wrong with the filter."""
     entries = model.entries.values()
     total, helped = len(entries), len(entries) - len(model.families)
     read = sum(entry.is_read for entry in entries)
@@ -46,8 +40,8 @@ def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
         spans.append(Span(f"  {read:,} read", "muted"))
     if unreadable:
         spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
-    right = Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted")
-    first = justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
+    right = Span(elide_middle(home, max(0, cells - 60), dots) + "  READ-ONLY ", "muted")
+    first = justify(spans, (right,), cells, dots)
     wrong = model.query.problem
     return [first, *(paragraph(wrong, cells - 1, "stuck", indent=1, cap=2) if wrong else ())]
 
@@ -114,22 +108,10 @@ class LibraryScreen(Page):
         self.sessions.focus()
 
     def show(self, model: LibraryModel, job: TextSearch | None, look: Look, problem: str | None) -> None:
-        """Draw the library.
-
-        Args:
-            job: the search that is open.
-            problem: why there are no sessions; None until that is known.
-        """
+        """Draw the library, and the search that is open; or why there are no sessions, once that is known."""
         self.set_class(job is not None, "-searching")
         self.top.show(head(model, self._home, self.size.width, look))
-        self.sessions.show_rows(
-            model.rows,
-            model.entries,
-            model.selected_key,
-            look,
-            self._placeholder(model, problem),
-            by_day=model.is_by_day,
-        )
+        self.sessions.show_model(model, look, self._placeholder(model, problem))
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
         self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
