@@ -226,7 +226,6 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
         "cli",
         "cli.status",
         "cli.wait",
-        "cli.publish",
         "cli.check",
         "cli.explain",
         "cli.doctor",
