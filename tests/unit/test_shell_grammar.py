@@ -11,7 +11,6 @@ from agentdash.sandbox.shell.syntax import (
     AndOr,
     Parameter,
     Pipeline,
-    ProcessSubstitution,
     Simple,
     Substitution,
     Text,
@@ -151,7 +150,7 @@ def test_words_are_pieces() -> None:
         "d e",
         True,
     )
-    assert isinstance(process.pieces[0], ProcessSubstitution)
+    assert isinstance(process.pieces[0], Substitution)
     assert [word.literal for word in unquoted] == [False, False, False]
     assert command.argv[0].literal
 

@@ -8,30 +8,7 @@ from typing import Final, Literal, NamedTuple, cast
 
 from msgspec.structs import force_setattr
 
-from agentdash.sandbox.shell.syntax import (
-    AndOr,
-    Assignment,
-    Compound,
-    For,
-    Function,
-    Group,
-    If,
-    Item,
-    Node,
-    Not,
-    Opaque,
-    Parameter,
-    Piece,
-    Pipeline,
-    ProcessSubstitution,
-    Redirect,
-    Script,
-    Simple,
-    Substitution,
-    Text,
-    Unsupported,
-    Word,
-)
+from agentdash.sandbox.shell import syntax as s
 
 MAX_SCRIPT_CHARACTERS: Final = 64_000
 """Longer scripts are not parsed: a model does not type them, and parse time has to stay bounded."""
@@ -94,7 +71,7 @@ class _UnparsedError(Exception):
 
 
 @lru_cache(512)
-def parse(script: str) -> Script | None:
+def parse(script: str) -> s.Script | None:
     """Return the syntax tree of a script, or None if it cannot be parsed as a whole. Never raises."""
     if len(script) > MAX_SCRIPT_CHARACTERS or "\0" in script:
         return None
@@ -111,17 +88,17 @@ class _Parser:
         self._source = source
         self._at = 0
         self._nesting = nesting
-        self._heredocs: list[tuple[Redirect, str]] = []
+        self._heredocs: list[tuple[s.Redirect, str]] = []
         """Those whose bodies begin behind the next line end, and what ends them."""
 
-    def whole(self) -> Script:
+    def whole(self) -> s.Script:
         """Return the statements of the whole script."""
         script = self._script()
         if self._at < len(self._source) or self._heredocs:
             raise _UnparsedError
         return script
 
-    def body(self) -> tuple[Piece, ...]:
+    def body(self) -> tuple[s.Piece, ...]:
         """Return the pieces of a here-document."""
         return tuple(self._pieces(_HEREDOC))
 
@@ -161,7 +138,7 @@ class _Parser:
             self._skip()
         return begun
 
-    def _heredoc(self, redirect: Redirect, delimiter: str) -> Word:
+    def _heredoc(self, redirect: s.Redirect, delimiter: str) -> s.Word:
         """Pass the body of a here-document, and the line that ends it."""
         lines: list[str] = []
         while self._at < len(self._source):
@@ -172,8 +149,8 @@ class _Parser:
             line = line.lstrip("\t") if redirect.operator == "<<-" else line
             if line == delimiter:
                 body = "".join(f"{each}\n" for each in lines)
-                plain = (Text(body, quoted=True),)
-                return Word(_Parser(body, self._nesting).body() if redirect.expands else plain, body)
+                plain = (s.Text(body, quoted=True),)
+                return s.Word(_Parser(body, self._nesting).body() if redirect.expands else plain, body)
             lines.append(line)
         raise _UnparsedError
 
@@ -184,32 +161,32 @@ class _Parser:
 
     # ------------------------------------------------------------ statements
 
-    def _script(self) -> Script:
+    def _script(self) -> s.Script:
         """Return the statements up to what closes them."""
         self._enter()
-        items: list[Item] = []
+        items: list[s.Item] = []
         self._newlines()
         while not _CLOSING.match(self._source, self._at):
             node = self._and_or()
             separator = self._take(_SEPARATOR)
-            items.append(Item(node, background=separator is not None and separator[0] == "&"))
+            items.append(s.Item(node, background=separator is not None and separator[0] == "&"))
             if not self._newlines() and separator is None:
                 break
         self._nesting -= 1
-        return Script(tuple(items))
+        return s.Script(tuple(items))
 
-    def _and_or(self) -> Node:
+    def _and_or(self) -> s.Node:
         node = self._pipeline()
         number = 0
         while operator := self._take(_LOGICAL):
             self._newlines()
-            node = AndOr(node, cast("Literal['&&', '||']", operator[0]), self._pipeline())
+            node = s.AndOr(node, cast("Literal['&&', '||']", operator[0]), self._pipeline())
             number += 1
             if number > _MAX_NESTING:
                 raise _UnparsedError
         return node
 
-    def _pipeline(self) -> Node:
+    def _pipeline(self) -> s.Node:
         negated = self._take(_NEGATION) is not None
         self._take(_TIMED)
         parts, stderr = [self._command()], []
@@ -217,10 +194,10 @@ class _Parser:
             stderr.append(pipe[0] == "|&")
             self._newlines()
             parts.append(self._command())
-        node = parts[0] if len(parts) == 1 else Pipeline(tuple(parts), tuple(stderr))
-        return Not(node) if negated else node
+        node = parts[0] if len(parts) == 1 else s.Pipeline(tuple(parts), tuple(stderr))
+        return s.Not(node) if negated else node
 
-    def _command(self) -> Node:
+    def _command(self) -> s.Node:
         self._skip()
         if _CLOSING.match(self._source, self._at):
             raise _UnparsedError
@@ -230,17 +207,17 @@ class _Parser:
             redirects = []
             while redirect := self._redirect():
                 redirects.append(redirect)
-            return Compound(node, tuple(redirects)) if redirects else node
+            return s.Compound(node, tuple(redirects)) if redirects else node
         if function := self._take(_FUNCTION):
             self._newlines()
             if not _OPENING.match(self._source, self._at):
                 raise _UnparsedError
-            return Function(function[1] or function[2], self._command())
+            return s.Function(function[1] or function[2], self._command())
         return self._simple()
 
     # ------------------------------------------------------------ compound commands
 
-    def _compound(self, keyword: str) -> Node:
+    def _compound(self, keyword: str) -> s.Node:
         """Return the compound command behind its first word."""
         match keyword:
             case "if":
@@ -250,24 +227,24 @@ class _Parser:
                 self._expect("do")
                 body = self._script()
                 self._expect("done")
-                return Unsupported(Script(condition.items + body.items))
+                return s.Unsupported(s.Script(condition.items + body.items))
             case "for" | "select":
                 return self._for(keyword)
             case "case":
                 return self._case()
             case "{":
-                group = Group(self._script())
+                group = s.Group(self._script())
                 self._expect("}")
                 return group
         self._at -= 1
         if self._take(_ARITHMETIC):
-            return Unsupported()
+            return s.Unsupported()
         self._at += 1
-        group = Group(self._script(), subshell=True)
+        group = s.Group(self._script(), subshell=True)
         self._expect(")")
         return group
 
-    def _if(self) -> Node:
+    def _if(self) -> s.Node:
         branches = []
         otherwise = None
         keyword = "if"
@@ -279,12 +256,12 @@ class _Parser:
         if keyword == "else":
             otherwise = self._script()
             self._expect("fi")
-        return If(tuple(branches), otherwise)
+        return s.If(tuple(branches), otherwise)
 
-    def _for(self, keyword: str) -> Node:
+    def _for(self, keyword: str) -> s.Node:
         name = None if self._take(_ARITHMETIC) else self._take(_NAME) or self._expect("a name")
         self._newlines()
-        words: list[Word] | None = None
+        words: list[s.Word] | None = None
         if name and self._take(_IN):
             words = self._words()
         self._take(_SEPARATOR)
@@ -293,16 +270,16 @@ class _Parser:
         body = self._script()
         self._expect("done")
         if not isinstance(name, re.Match) or keyword == "select":
-            return Unsupported(body, tuple(words or ()))
-        return For(name[0], None if words is None else tuple(words), body)
+            return s.Unsupported(body, tuple(words or ()))
+        return s.For(name[0], None if words is None else tuple(words), body)
 
-    def _case(self) -> Node:
+    def _case(self) -> s.Node:
         self._skip()
         word = self._word()
         self._newlines()
         self._expect("in")
         self._newlines()
-        items: list[Item] = []
+        items: list[s.Item] = []
         while not self._source.startswith("esac", self._at):
             if self._source.startswith("(", self._at):
                 self._at += 1
@@ -315,14 +292,14 @@ class _Parser:
                 raise _UnparsedError
             self._newlines()
         self._at += len("esac")
-        return Unsupported(Script(tuple(items)), (word,) if word else ())
+        return s.Unsupported(s.Script(tuple(items)), (word,) if word else ())
 
     # ------------------------------------------------------------ simple commands
 
-    def _simple(self) -> Node:
-        words: list[Word] = []
-        assignments: list[Assignment] = []
-        redirects: list[Redirect] = []
+    def _simple(self) -> s.Node:
+        words: list[s.Word] = []
+        assignments: list[s.Assignment] = []
+        redirects: list[s.Redirect] = []
         while True:
             if redirect := self._redirect():
                 redirects.append(redirect)
@@ -336,9 +313,9 @@ class _Parser:
                 break
         if not (words or assignments or redirects):
             raise _UnparsedError
-        return Simple(tuple(words), tuple(assignments), tuple(redirects))
+        return s.Simple(tuple(words), tuple(assignments), tuple(redirects))
 
-    def _redirect(self) -> Redirect | None:
+    def _redirect(self) -> s.Redirect | None:
         match = self._take(_REDIRECT)
         if match is None:
             if _NAMED_DESCRIPTOR.match(self._source, self._at):
@@ -350,13 +327,13 @@ class _Parser:
             raise _UnparsedError
         fd = int(match[1]) if match[1] else None
         if match[2] not in ("<<", "<<-"):
-            return Redirect(match[2], fd, target)
+            return s.Redirect(match[2], fd, target)
         expands = not any(mark in target.raw for mark in "'\"\\")
-        redirect = Redirect(match[2], fd, None, expands)
+        redirect = s.Redirect(match[2], fd, None, expands)
         self._heredocs.append((redirect, target.text))
         return redirect
 
-    def _assignment(self, words: list[Word]) -> Assignment | None:
+    def _assignment(self, words: list[s.Word]) -> s.Assignment | None:
         """Return the assignment that is next, if one may be: before a command, or of an array behind
         `declare`."""
         match = _ASSIGNMENT.match(self._source, self._at)
@@ -375,20 +352,20 @@ class _Parser:
                 elements.append(word)
                 self._newlines()
             self._expect(")")
-            return Assignment(name, None, append, tuple(elements))
-        value = self._word() or Word((), "")
+            return s.Assignment(name, None, append, tuple(elements))
+        value = self._word() or s.Word((), "")
         if index:
-            return Assignment(name, None, append, (Word((), index[1:]), value))
-        return Assignment(name, value, append)
+            return s.Assignment(name, None, append, (s.Word((), index[1:]), value))
+        return s.Assignment(name, value, append)
 
-    def _test(self) -> list[Word]:
+    def _test(self) -> list[s.Word]:
         """Return the words of `[[ … ]]` behind the first."""
-        words: list[Word] = []
+        words: list[s.Word] = []
         while not words or words[-1].raw != "]]":
             self._newlines()
             is_pattern = bool(words) and words[-1].raw in _MATCHING
             if not is_pattern and (operator := self._take(_TEST_OPERATOR)):
-                words.append(Word((Text(operator[0], quoted=False),), operator[0]))
+                words.append(s.Word((s.Text(operator[0], quoted=False),), operator[0]))
             elif word := self._word(_PATTERN if is_pattern else _UNQUOTED):
                 words.append(word)
             else:
@@ -397,7 +374,7 @@ class _Parser:
 
     # ------------------------------------------------------------ words
 
-    def _words(self, separator: str = "") -> list[Word]:
+    def _words(self, separator: str = "") -> list[s.Word]:
         """Return words up to anything else."""
         words = []
         self._skip()
@@ -409,14 +386,14 @@ class _Parser:
                 self._skip()
         return words
 
-    def _word(self, mode: _Mode = _UNQUOTED) -> Word | None:
+    def _word(self, mode: _Mode = _UNQUOTED) -> s.Word | None:
         start = self._at
         pieces = self._pieces(mode)
-        return Word(tuple(pieces), self._source[start : self._at]) if self._at > start else None
+        return s.Word(tuple(pieces), self._source[start : self._at]) if self._at > start else None
 
-    def _pieces(self, mode: _Mode) -> list[Piece]:
+    def _pieces(self, mode: _Mode) -> list[s.Piece]:
         self._enter()
-        found: list[Piece] = []
+        found: list[s.Piece] = []
         source = self._source
         while self._at < len(source):
             if match := mode.text.match(source, self._at):
@@ -430,17 +407,17 @@ class _Parser:
                     self._expansion(found, quoted=mode.quoted)
                 case "'" if not mode.quoted and (raw := _RAW.match(source, self._at)):
                     self._at = raw.end()
-                    found.append(Text(raw[1], quoted=True))
+                    found.append(s.Text(raw[1], quoted=True))
                 case '"' if mode is not _DOUBLE:
                     self._at += 1
-                    found += self._pieces(_DOUBLE) or [Text("", quoted=True)]
+                    found += self._pieces(_DOUBLE) or [s.Text("", quoted=True)]
                     if source[self._at : self._at + 1] != '"':
                         raise _UnparsedError
                     self._at += 1
                 case "<" | ">" if mode is _UNQUOTED and source.startswith("(", self._at + 1):
                     start = self._at
                     script = self._inside(2)
-                    found.append(ProcessSubstitution(script, source[start], source[start : self._at]))
+                    found.append(s.Substitution(script, quoted=False, raw=source[start : self._at]))
                 case "'":
                     raise _UnparsedError
                 case _:
@@ -448,7 +425,7 @@ class _Parser:
         self._nesting -= 1
         return found
 
-    def _escape(self, found: list[Piece], mode: _Mode) -> None:
+    def _escape(self, found: list[s.Piece], mode: _Mode) -> None:
         """Pass a backslash and what it makes literal; before a line end it is nothing."""
         character = self._source[self._at + 1 : self._at + 2]
         if not character:
@@ -458,7 +435,7 @@ class _Parser:
         if character != "\n":
             _add(found, character if is_literal else "\\", quoted=True)
 
-    def _inside(self, opening: int) -> Script:
+    def _inside(self, opening: int) -> s.Script:
         """Return the script between brackets.
 
         Args:
@@ -469,36 +446,36 @@ class _Parser:
         self._expect(")")
         return script
 
-    def _expansion(self, found: list[Piece], *, quoted: bool) -> None:
+    def _expansion(self, found: list[s.Piece], *, quoted: bool) -> None:
         source, start = self._source, self._at
         if source.startswith("$((", start) and (arithmetic := _ARITHMETIC.match(source, start)):
             self._at = arithmetic.end()
-            found.append(Opaque(arithmetic[0], quoted))
+            found.append(s.Opaque(arithmetic[0], quoted))
         elif source.startswith("$(", start):
             script = self._inside(2)
-            found.append(Substitution(script, quoted, source[start : self._at]))
+            found.append(s.Substitution(script, quoted, source[start : self._at]))
         elif source.startswith("${", start):
             found.append(self._parameter(quoted=quoted))
         elif name := _EXPANSION.match(source, start):
             self._at = name.end()
-            found.append(Parameter(name[1], quoted, raw=name[0]))
+            found.append(s.Parameter(name[1], quoted, raw=name[0]))
         elif source[start] == "`":
             if (inner := _BACKTICKS.match(source, start)) is None:
                 raise _UnparsedError
             self._at = inner.end()
             is_plain = "\\" not in inner[1]
-            script = _Parser(inner[1], self._nesting).whole() if is_plain else Script(())
-            found.append(Substitution(script, quoted, inner[0]) if is_plain else Opaque(inner[0], quoted))
+            script = _Parser(inner[1], self._nesting).whole() if is_plain else s.Script(())
+            found.append(s.Substitution(script, quoted, inner[0]) if is_plain else s.Opaque(inner[0], quoted))
         elif not quoted and (escaped := _ESCAPED.match(source, start)):
             self._at = escaped.end()
-            found.append(Opaque(escaped[0], quoted=False))
+            found.append(s.Opaque(escaped[0], quoted=False))
         elif not quoted and source[start + 1 : start + 2] in ('"', "'", "["):
             raise _UnparsedError  # $"…" is translated by bash and kept by other shells
         else:
             self._at += 1
             _add(found, "$", quoted=quoted)
 
-    def _parameter(self, *, quoted: bool) -> Parameter:
+    def _parameter(self, *, quoted: bool) -> s.Parameter:
         start = self._at
         if (match := _BRACED.match(self._source, start)) is None:
             raise _UnparsedError
@@ -510,20 +487,20 @@ class _Parser:
             raise _UnparsedError
         self._at += 1
         is_known = operator and not (quoted and "'" in written)  # quotes inside quotes: shells differ
-        return Parameter(
+        return s.Parameter(
             name=match[2],
             quoted=quoted,
             prefix=match[1],
             index=match[3],
             operator=operator,
-            argument=Word(tuple(pieces), written) if is_known else None,
+            argument=s.Word(tuple(pieces), written) if is_known else None,
             raw=self._source[start : self._at],
         )
 
 
-def _add(pieces: list[Piece], text: str, *, quoted: bool) -> None:
+def _add(pieces: list[s.Piece], text: str, *, quoted: bool) -> None:
     """Add text, to the piece before it if that is alike."""
-    if pieces and isinstance(last := pieces[-1], Text) and last.quoted == quoted:
-        pieces[-1] = Text(last.text + text, quoted)
+    if pieces and isinstance(last := pieces[-1], s.Text) and last.quoted == quoted:
+        pieces[-1] = s.Text(last.text + text, quoted)
     else:
-        pieces.append(Text(text, quoted))
+        pieces.append(s.Text(text, quoted))
