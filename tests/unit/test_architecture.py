@@ -72,7 +72,6 @@ ONLY_IN = {
     "psutil": "collect",
     "watchfiles": "collect",
     "websockets": "agents",
-    "tree_sitter": "sandbox",
 }
 """Libraries that only one package may import."""
 IMPURE = {
