@@ -22,7 +22,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.lineage import uuid_time
-from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
+from agentdash.agents.session_rows import open_log
+from agentdash.files import TORN, is_record, open_regular, unpacked
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
@@ -188,7 +189,7 @@ def open_lines(path: Path) -> Iterator[bytes]:
         if held:
             yield held
         return
-    with open_stream(path, _LINE_BUFFER_BYTES) as file:
+    with open_log(path, _LINE_BUFFER_BYTES) as file:
         while line := file.readline(limit):  # twice as fast as blocks that are split
             if line.endswith(b"\n"):
                 yield line[:-1]
@@ -204,7 +205,7 @@ def blocks(path: Path) -> Iterator[bytes]:
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
     """
-    with open_stream(path) as file:
+    with open_log(path) as file:
         if path.suffix != ".zst":
             while block := file.read(READ_BLOCK_BYTES):
                 yield block

@@ -171,7 +171,10 @@ class StatusFeed:
                         await connection.initialize()
                         yield connection
                     finally:
-                        await socket.close()  # with a close frame, also when cancelled
+                        try:
+                            await socket.close()  # with a close frame, also when cancelled
+                        finally:
+                            socket.transport.abort()
         except UnprovenError as error:
             raise PermissionError(f"not used: the control socket {error}") from error
         except RefusedError as error:
