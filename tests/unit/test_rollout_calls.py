@@ -20,20 +20,12 @@ def started(*lines: bytes) -> e.CallStarted:
     [
         ("shell", {"command": ["powershell.exe", "-NoProfile", "-Command", "dir"]}, "command", "dir"),
         ("shell_command", {"command": "npm test\nnpm run lint"}, "command", "npm test npm run lint"),
-        ("write_stdin", {"session_id": 7, "chars": "yes\n"}, "poll", "session 7: yes"),
         ("wait", {"cell_id": "3"}, "poll", "cell 3"),
-        ("wait_agent", {"targets": ["a"]}, "wait", "a"),
         (
             "shell",
             {"command": ["apply_patch", "*** Begin Patch\n*** Update File: c.py\n*** End Patch"]},
             "patch",
             "update c.py",
-        ),
-        (
-            "shell_command",
-            {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d\n*** End Patch\nEOF"},
-            "patch",
-            "add d",
         ),
         (
             "request_user_input",
@@ -47,15 +39,12 @@ def started(*lines: bytes) -> e.CallStarted:
             "permission",
             'to fetch {"network":{"enabled":true}}',
         ),
-        ("spawn_agent", {"items": [{"type": "text", "text": "test it"}]}, "spawn", "test it"),
         (
             "spawn_agent",
             {"task_name": "build", "message": "all of it", "fork_turns": "none"},
             "spawn",
             "build: all of it",
         ),
-        ("send_input", {"id": "child", "message": "faster"}, "other", "child faster"),
-        ("docs__search", {"q": "x"}, "other", '{"q":"x"}'),
         ("shell", "{not json", "command", "{not json"),
     ],
 )
@@ -124,8 +113,6 @@ DENIED = (
     ("output", "expected"),
     [
         ('{"output":"hi\\n","metadata":{"exit_code":3,"duration_seconds":0.1}}', ("ended", 3, "hi\n")),
-        (("Exit code: 1\nWall time: 0.2 seconds\nTotal output lines: 900\n"
-         "Output:\nboom"), ("ended", 1, "boom")),
         (("Chunk ID: 1a\nWall time: 0.3 seconds\nProcess exited with code 2\nOriginal token count: 4\n"
          "Output:\nx\n"), ("ended", 2, "x\n")),
         (
@@ -141,13 +128,10 @@ DENIED = (
             '"duration_seconds":1.0}}'),
             ("timed-out", 124, "command timed out after 1000 milliseconds\n"),
         ),
-        (("Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 "
-         "milliseconds\n"), ("timed-out", 124, None)),
         ("exec command rejected by user", ("refused-by-user", None, "exec command rejected by user")),
         (('exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"rejected by '
          'user\\")" }'), ("refused-by-user", None, None)),
         ("`rm -rf /` rejected: blocked by policy", ("refused-by-policy", None, None)),
-        ('Network access to "example.com" was blocked by policy.', ("refused-by-policy", None, None)),
         (NEVER, ("refused-by-approval", None, NEVER)),
         ((f'exec_command failed: CreateProcess '
          f'{{ message: "Rejected(\\"{NEVER}\\")" }}'), ("refused-by-approval", None, None)),

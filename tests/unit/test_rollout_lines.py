@@ -238,11 +238,8 @@ def test_another_session_in_the_file_is_counted_and_not_read() -> None:
             False,
         ),
         ({"source": {"subagent": "review"}}, "review", True),
-        ({"source": {"subagent": {"other": "guardian"}}}, "guardian", True),
-        ({"source": {"internal": "memory_consolidation"}}, "memory_consolidation", True),
         ({"source": "vscode", "thread_source": "guardian_review"}, "vscode", True),
         ({"source": "vscode", "thread_source": {"feature": "thread_title"}}, "vscode", True),
-        ({"source": "vscode", "thread_source": "user"}, "vscode", False),
         ({}, None, False),
     ],
 )

@@ -32,10 +32,6 @@ def test_a_script_keeps_its_lines(name: str, arguments: dict[str, Any]) -> None:
     assert "\n" not in tool.text
 
 
-def test_a_direct_argv_is_quoted_for_a_shell() -> None:
-    assert describe("shell", None, {"command": ["grep", "-r", "a b"]}).script == "grep -r 'a b'"
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -46,10 +42,6 @@ def test_a_direct_argv_is_quoted_for_a_shell() -> None:
 )
 def test_other_shells_and_cut_scripts_are_not_known(arguments: dict[str, Any]) -> None:
     assert describe("shell", None, arguments).script == ""
-
-
-def test_another_shell_of_exec_command_is_not_known() -> None:
-    assert describe("exec_command", None, {"cmd": "env", "shell": "/usr/bin/fish"}).script == ""
 
 
 @pytest.mark.parametrize(
