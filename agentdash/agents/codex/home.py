@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import groupby
 from pathlib import Path, PurePath
 from stat import S_IWUSR
@@ -291,19 +292,16 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
         held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
     except OSError:
         return LocksSeen(at=at, holders=holders, readable=False)
-    written: dict[int, frozenset[tuple[int, int]] | None] = {}
+    written_by = cache(_written_locks)
     for file in files:
         try:
             stat = file.stat()
         except OSError:
             continue
         for pid, device in held.get(stat.st_ino, ()):
-            if pid not in written:
-                written[pid] = _written_locks(pid)
-            known = written[pid]
             is_holder = device == (os.major(stat.st_dev), os.minor(stat.st_dev))
-            if known is not None:
-                is_holder = (stat.st_dev, stat.st_ino) in known
+            if (written := written_by(pid)) is not None:
+                is_holder = (stat.st_dev, stat.st_ino) in written
             if is_holder:
                 holders[clean_line(file.stem)] = pid
     return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
