@@ -106,6 +106,7 @@ _M = TypeVar("_M", bound=Callable[..., None])
 class _Rule(NamedTuple):
     """How one kind of line is decoded, and the method that handles its payload."""
 
+    line: JsonDecoder[records.Record[Any]]
     payload: JsonDecoder[Any]
     act: Callable[..., None]
 
@@ -117,7 +118,8 @@ def _reads(payload: Any, *kinds: Kind) -> Callable[[_M], _M]:
     """Let a method handle the payloads of some kinds of lines, decoded as a type."""
 
     def add(method: _M) -> _M:
-        _RULES.update(dict.fromkeys(kinds, _Rule(JsonDecoder(payload), method)))
+        rule = _Rule(JsonDecoder(records.Record[payload]), JsonDecoder(payload), method)
+        _RULES.update(dict.fromkeys(kinds, rule))
         return method
 
     return add
@@ -193,20 +195,24 @@ class RolloutReader(LineEvents):
             self._skip("malformed", f"not JSON: {error}")
 
     def _read_record(self, line: bytes) -> None:
-        kind = records.kind_of(line)
-        is_skipped = kind is not None and kind not in _RULES and _is_silent(kind) and not self.is_copying
-        if is_skipped and line.rstrip().endswith(b"}"):
+        kind = records.kind_of(line) or ""
+        record: records.Record[Any] | records.Line
+        if (rule := _RULES.get(kind)) is not None:
+            record = rule.line.decode(line)
+            payload = record.payload
+        elif kind and _is_silent(kind) and not self.is_copying and line.rstrip().endswith(b"}"):
             return
-        record = records.LINES.decode(line)
-        kind = kind or record.kind
-        rule = self._rule(kind)
+        else:
+            record = records.LINES.decode(line)
+            kind = kind or record.kind
+            if (rule := self._rule(kind)) is not None:
+                payload = rule.payload.decode(record.payload or line)
+                self._bare = self._bare or not record.payload
         at = parse_iso(record.timestamp) or self._at
         is_own = kind == "session_meta" or self._own_lines.is_own(line, at, record.ordinal)
         if rule is None:
             return
         self._at = at
-        self._bare = self._bare or not record.payload
-        payload = rule.payload.decode(record.payload or line)
         if is_own:
             rule.act(self, payload)
         elif kind == "event_msg token_count":

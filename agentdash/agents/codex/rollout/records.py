@@ -8,7 +8,7 @@ skipped undecoded.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -200,6 +200,7 @@ class ItemCompleted(msgspec.Struct, gc=False):
 # ---------------------------------------------------------------- lines and their kinds
 
 
+P = TypeVar("P")
 RECORD_START: Final = b'{"timestamp":"'
 """The beginning of a record. Inside a line it is the end of a torn one: after a write error Codex writes the
 record again."""
@@ -218,16 +219,24 @@ class _Tagged(msgspec.Struct, gc=False):
     type: str | None = None
 
 
+class Record(msgspec.Struct, Generic[P], gc=False):
+    """A line of a known kind."""
+
+    payload: P
+    timestamp: str = ""
+    """Time of writing, ISO, UTC."""
+    ordinal: int | None = None
+    """Number of the record in a paginated file (0.145+)."""
+
+
 class Line(msgspec.Struct, gc=False):
-    """A line; in the bare era its payload."""
+    """Any line; in the bare era a payload."""
 
     type: str | None = None
     record_type: str | None = None
     id: str | None = None
     timestamp: str | None = None
-    """Time of writing, ISO, UTC."""
     ordinal: int | None = None
-    """Number of the record in a paginated file (0.145+)."""
     payload: msgspec.Raw = msgspec.Raw()
 
     @property
