@@ -9,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentdash.agents.codex.config.argv import parse_arguments, parse_options
-from agentdash.agents.codex.config.files import (
-    find_line,
-    parse_config,
-    read_layers,
-)
+from agentdash.agents.codex.config.files import find_line, parse_config, read_layers
 from agentdash.agents.codex.config.precedence import request
 from agentdash.agents.codex.config.reader import CodexRequests, read_request
 from agentdash.collect.processes.env_filter import clean_arguments
@@ -197,10 +193,7 @@ def test_old_version_has_the_oldest_measured_rules_unless_it_may_differ(tmp_path
 
 @pytest.mark.parametrize(
     ("version", "args", "why"),
-    [
-        ("0.169.0", "exec --bogus", "--bogus"),
-        ("0.169.0", "login", "starts no thread"),
-    ],
+    [("0.169.0", "exec --bogus", "--bogus"), ("0.169.0", "login", "starts no thread")],
 )
 def test_arguments_without_a_policy(version: str, args: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=why):

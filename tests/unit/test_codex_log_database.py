@@ -80,11 +80,7 @@ def test_new_rows_are_emitted_once(codex: Writer, tmp_path: Path) -> None:
     codex.write(RETRY, target="codex_core::responses_retry", at=1_001)
     said, tried = log.poll(5.0)
     assert said == ViolationLogged(
-        at=1_000.5,
-        thread=T,
-        call="call_2875",
-        resource="filesystem",
-        reason="read_only_file_system",
+        at=1_000.5, thread=T, call="call_2875", resource="filesystem", reason="read_only_file_system"
     )
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")

@@ -125,15 +125,7 @@ def test_statements_that_are_not_understood(text: str, unknown: tuple[int, ...])
     assert (file.unknown, file.rules) == (unknown, ())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "prefix_rule(pattern=[\n",
-        "(" * 10_000,
-        "-" * 100_000 + "1",
-        "\0",
-    ],
-)
+@pytest.mark.parametrize("text", ["prefix_rule(pattern=[\n", "(" * 10_000, "-" * 100_000 + "1", "\0"])
 def test_hostile_files(text: str) -> None:
     file = parse_rules(text, "r")
     assert file.problem is not None

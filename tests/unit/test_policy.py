@@ -108,12 +108,7 @@ def test_policy_with_hidden_paths_is_custom(access: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "strange",
-    [
-        entry("append", CWD),
-        {"path": {"type": "special"}, "access": "write"},
-        None,
-    ],
+    "strange", [entry("append", CWD), {"path": {"type": "special"}, "access": "write"}, None]
 )
 def test_unknown_entry_makes_the_policy_unknown(strange: Any) -> None:
     found = managed(ENTRY, strange)

@@ -240,11 +240,7 @@ def test_nested_calls() -> None:
         ("exec-2", "patch", "apply_patch", "update /p/a.py, add /p/b.py", None),
         ("exec-3", "other", "docs.search", '{"q":1}', None),
     ]
-    assert [end.outcome for end in only(e.CallEnded, events)] == [
-        "refused-by-user",
-        "ended",
-        "failed",
-    ]
+    assert [end.outcome for end in only(e.CallEnded, events)] == ["refused-by-user", "ended", "failed"]
 
 
 # ---------------------------------------------------------------- background commands

@@ -10,18 +10,7 @@ import pytest
 
 from agentdash.model import events as e
 from agentdash.model.policy import Filesystem, Network
-from tests.unit.rollout_files import (
-    BORN,
-    PARENT,
-    THREAD,
-    event,
-    item,
-    line,
-    meta,
-    only,
-    read,
-    response,
-)
+from tests.unit.rollout_files import BORN, PARENT, THREAD, event, item, line, meta, only, read, response
 
 OWN_TURN = "01a1fa8b-4e20-7000-8000-000000000001"
 PARENTS_TURN = "01a1fa8a-4e20-7000-8000-000000000001"

@@ -288,10 +288,7 @@ async def test_only_allowed_methods_and_no_responses_are_sent(
     assert not [frame for frame in server.frames if {"result", "error"} & set(frame)]
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["thread/resume", "turn/start", "thread/unsubscribe", "Initialize"],
-)
+@pytest.mark.parametrize("method", ["thread/resume", "turn/start", "thread/unsubscribe", "Initialize"])
 async def test_other_methods_cannot_be_sent(
     method: str, server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:

@@ -32,14 +32,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments
-from agentdash.agents.codex.config.files import (
-    ConfigFile,
-    ConfigLayers,
-    Setting,
-    Stack,
-    cap,
-    setting_of,
-)
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers, Setting, Stack, cap, setting_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin

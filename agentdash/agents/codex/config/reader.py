@@ -17,13 +17,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.adapter import RequestReader
 from agentdash.agents.codex.config.argv import Arguments, parse_arguments
-from agentdash.agents.codex.config.files import (
-    ConfigFile,
-    Stack,
-    directory,
-    read_config,
-    read_layers,
-)
+from agentdash.agents.codex.config.files import ConfigFile, Stack, directory, read_config, read_layers
 from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
 from agentdash.model.policy import TMPDIR, Network
 from agentdash.model.process import Process
@@ -62,12 +56,7 @@ class CodexRequests(RequestReader):
 
 
 def read_request(
-    arguments: Arguments,
-    home: str,
-    cwd: str,
-    version: str | None,
-    root: Path,
-    since: float | None = None,
+    arguments: Arguments, home: str, cwd: str, version: str | None, root: Path, since: float | None = None
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 

@@ -391,11 +391,7 @@ class RolloutReader(LineEvents):
         else:
             self._skip("malformed", f"a call of {tool.name} without an id")
 
-    @_reads(
-        records.ToolOutput,
-        "response_item function_call_output",
-        "response_item custom_tool_call_output",
-    )
+    @_reads(records.ToolOutput, "response_item function_call_output", "response_item custom_tool_call_output")
     def _tool_output(self, output: records.ToolOutput) -> None:
         if output.call_id:  # outputs without a call exist since 0.151
             self._calls.add_output(clean_line(output.call_id), output.output)
