@@ -20,6 +20,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from glob import escape, glob
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -87,12 +88,8 @@ def _has_rules(folder: str) -> bool:
 
 
 def _paths(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as listing:
-            names = sorted(entry.name for entry in listing if entry.name.endswith(".rules"))
-    except OSError:
-        return []
-    return [posixpath.join(folder, name) for name in names[:_MAX_FILES]]
+    found = glob(posixpath.join(escape(folder), "*.rules"), include_hidden=True)  # noqa: PTH207 - never raises
+    return sorted(found)[:_MAX_FILES]
 
 
 def _read_file(path: str) -> RuleFile:

@@ -32,6 +32,7 @@ _QUERY: Final = (
     "SELECT id, ts, ts_nanos, target, thread_id, substr(feedback_log_body, -4000) FROM logs"
     " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND target IN (?, ?) ORDER BY id"
 )
+_NAME: Final = re.compile(r"logs_([2-9]|\d\d+)\.sqlite")
 _MESSAGE: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
 _FIELD: Final = re.compile(
     r"\b(resource|backend|reason|path|host)="
@@ -52,15 +53,8 @@ def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None
     The first one (0.114) has other columns."""
     folders = [Path(named)] if (named := environ.get("CODEX_SQLITE_HOME")) else []
     for folder in (*folders, root):
-        try:
-            found = [
-                (int(m[1]), folder / name)
-                for name in os.listdir(folder)  # noqa: PTH208 - names are what is needed
-                if (m := re.fullmatch(r"logs_([2-9]|\d\d+)\.sqlite", name))
-            ]
-        except OSError:
-            continue
-        if found:
+        names = ((_NAME.fullmatch(path.name), path) for path in folder.glob("logs_*.sqlite"))
+        if found := [(int(name[1]), path) for name, path in names if name is not None]:
             return max(found)[1]
     return None
 
