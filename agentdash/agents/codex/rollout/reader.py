@@ -228,9 +228,9 @@ class RolloutReader(LineEvents):
     @_reads(records.ItemCompleted, "event_msg item_completed")
     def _item_completed(self, completed: records.ItemCompleted) -> None:
         if (rule := self._rule(f"item {records.tag_of(completed.item)}")) is not None:
-            began_ms = completed.started_at_ms
+            item, began_ms = rule.payload.decode(completed.item), completed.started_at_ms
             self._item_began = possible_time(began_ms / 1000) if began_ms else None
-            rule.act(self, rule.payload.decode(completed.item))
+            rule.act(self, item)
             self._item_began = None
 
     # ------------------------------------------------------------ the thread, its policy, its turns
