@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.model import events as e
 from tests.unit.rollout_files import answer, call, ending, event, item, meta, only, read, response
@@ -203,6 +204,8 @@ def test_an_item_that_lacks_the_beginning_of_an_output(recorded: str) -> None:
     begun = call("exec_command", {"cmd": SCRIPT})
     (ended,) = only(e.CallEnded, read(meta(), begun, done, answer(printed)))
     assert (ended.output, ended.exit_code) == (SHOWN, 0)
+    beside = call("exec_command", {"cmd": "sleep 9"}, id_="call_2")
+    assert only(e.CallEnded, read(meta(), begun, beside, done, answer(printed))) == [replace(ended, line=4)]
     (cut_off,) = only(e.CallEnded, read(meta(), begun, done, event("task_complete", turn_id="t")))
     assert (cut_off.output, cut_off.exit_code) == (recorded, 0)
 
