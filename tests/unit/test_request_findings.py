@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import auto_approved
-from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.requests import request_findings
+from agentdash.engine.judge.findings.policies import ParentPolicy, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource

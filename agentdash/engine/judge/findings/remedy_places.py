@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from agentdash.engine.judge.findings.requests import newest_request
+from agentdash.engine.judge.findings.policies import newest_request
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation, PathFacts, PathKind

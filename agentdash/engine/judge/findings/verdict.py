@@ -12,10 +12,15 @@ from agentdash.engine.judge.findings.command_sandbox import (
     child_mode_escalated,
     sandbox_silently_off,
 )
-from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.observations import check_observation, observation_evidence
+from agentdash.engine.judge.findings.policies import (
+    ParentPolicy,
+    inheritance_findings,
+    newest_request,
+    policy_changes,
+    request_findings,
+)
 from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
-from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
