@@ -106,17 +106,6 @@ def test_wider_and_narrower() -> None:
     assert only(thread((6.0, WORKSPACE)), ADD_DIR).fields[0].actual == "workspace, not /srv"
 
 
-@pytest.mark.parametrize(
-    ("request_", "words"),
-    [
-        (given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, MANAGED), f"Decided by {MANAGED}:3: -s x."),
-        (given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, MANAGED), "No setting that was read"),
-    ],
-)
-def test_what_decided_is_named(request_: Requested, words: str) -> None:
-    assert words in only(thread((6.0, FULL)), request_).message
-
-
 # ---------------------------------------------------------------- resumed threads, and roles
 
 
