@@ -400,23 +400,16 @@ def _claude_remedy(
     entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str
 ) -> Remedy | None:
     """Return the remedy for a denial by the sandbox of Claude Code. Arguments: `remedy_for`."""
-    named = next((pattern for pattern in facts.excluded if _is_excluded(pattern, script)), None)
-    if named is not None:
-        return Remedy(
-            f"{_BY_HAND}: `sandbox.excludedCommands` has `{named}`, and the command ran inside all the same"
-        )
+    for pattern in facts.excluded:  # `git`, `git *`, `docker:*`
+        named = pattern.replace(":*", " *").removesuffix(" *").split()
+        if named and script.split()[: len(named)] == named:
+            inside = "and the command ran inside all the same"
+            return Remedy(f"{_BY_HAND}: `sandbox.excludedCommands` has `{pattern}`, {inside}")
     if entry.what == "filesystem" and entry.target:
         return _claude_filesystem_remedy(absolute(entry.target, facts), entry.operation, policy, facts)
     if entry.what == "network" and entry.target and "/" not in entry.target:
         return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
     return None
-
-
-def _is_excluded(pattern: str, script: str) -> bool:
-    """Return whether an entry of `excludedCommands` (`git`, `git *`, `docker:*`) names a script."""
-    words, named = script.split(), pattern.replace(":*", " *").split()
-    fixed = named[:-1] if named[-1:] == ["*"] else named
-    return bool(fixed) and words[: len(fixed)] == fixed
 
 
 def _claude_filesystem_remedy(
