@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.rollout.calls import mcp_call
-from agentdash.agents.codex.rollout.records import McpCall
+from agentdash.agents.codex.rollout.records import Item
 from agentdash.model import events as e
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
@@ -82,8 +82,8 @@ def test_refusals_of_a_turn_that_ended(name: str) -> None:
 )
 def test_refused_mcp_calls(error: str, outcome: str) -> None:
     """Items have an object (0.130+), events a `Result` (before)."""
-    item = McpCall(id="c1", server="spike", tool="echo", status="failed", error={"message": error})
-    event = McpCall(call_id="c1", result={"Err": error})
+    item = Item(id="c1", server="spike", tool="echo", status="failed", error={"message": error})
+    event = Item(call_id="c1", result={"Err": error})
     assert [mcp_call(call).ending.outcome for call in (item, event)] == [outcome, outcome]
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from agentdash.model.conversation import shown_tool
 from agentdash.model.denials import Denial, may_not
 from agentdash.model.events import ScreenRead, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -138,7 +137,7 @@ def works(call: Call | None, message: str) -> Fact:
         return Fact(FactKind.WORK, "waits for its children")
     if call.kind == "command":
         return Fact(FactKind.WORK, "runs", clean_line(call.text), ObjectForm.COMMAND)
-    return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", clean_line(call.text))
+    return Fact(FactKind.WORK, f"runs {call.shown_tool}", clean_line(call.text))
 
 
 def done(message: str) -> Fact:

@@ -448,7 +448,7 @@ def last_attempt_refused(case: ThreadFacts) -> Assessment | None:
         call.ended_at or call.at,
         call.outcome or "refused",
         f"its last {_in_words(call)} was refused by {by}: {what}",
-        text=f"`{what}` -> {call.tail.strip()[:300]}",
+        text=f"`{what}` -> {call.output}",
         fact=Fact(FactKind.REFUSED, f"refused by {by}:", clean_line(what), ObjectForm.COMMAND),
     )
 
