@@ -131,12 +131,7 @@ class _Difference(NamedTuple):
 def request_findings(
     thread: Thread, requests: Sequence[Requested], parent: ParentPolicy | None = None
 ) -> Iterator[Finding]:
-    """Yield the findings of requests that a thread did not get.
-
-    Args:
-        requests: what its processes, or its role, were asked for.
-        parent: the policies of its parent, if it has one.
-    """
+    """Yield the findings of what the processes of a thread, or its role, were asked for and did not get."""
     for turn in _turns(thread, requests):
         if turn.request.resumes and turn.before is not None and (found := _dropped(turn, turn.before)):
             yield found

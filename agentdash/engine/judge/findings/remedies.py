@@ -78,9 +78,7 @@ def remedy_for(
     """Return the remedy for a denial, or None if none is known to work.
 
     Args:
-        entry: the denial, or its entry in the ledger.
         policy: the one in force, or None if unknown.
-        facts: what is known of the disk, and where the configuration is.
         script: the shell script of the denied call, as written; empty if it is not known.
         by_mcp: whether the denied call is one of an MCP server.
     """
@@ -118,11 +116,7 @@ def filesystem_remedy(
 ) -> Remedy | None:
     """Return the remedy for a path that may not be written, or None if the policy lets it be written.
 
-    Args:
-        path: absolute, or below `~`.
-        operation: what was denied.
-        policy: the one in force, or None if unknown.
-        facts: what is known of the disk.
+    The path is absolute, or below `~`; without a policy, the one in force is not known.
     """
     path = absolute(path, facts)
     if not _EXACT.fullmatch(path):
