@@ -222,6 +222,12 @@ def without_record(size: int) -> str:
     return f"no session log: {'not a line of it is understood' if size else 'it is empty'}"
 
 
+_FIELDS_OF_PARENT: Final = (
+    *("id", "created_at", "agent", "cwd", "parent", "policies", "observations", "file", "version", "source"),
+)
+"""Those that `Thread.as_parent` keeps."""
+
+
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """A thread of a worker CLI, as its session log describes it."""
 
@@ -294,18 +300,12 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     def as_parent(self) -> Thread:
         """Return what its children are compared with, and its request is read by: whole threads would fill
         the memory."""
-        return Thread(
-            id=self.id,
-            created_at=self.created_at,
-            agent=self.agent,
-            cwd=self.cwd,
-            parent=self.parent,
-            policies=self.policies,
-            observations=self.observations,
-            file=self.file,
-            version=self.version,
-            source=self.source,
-        )
+        return Thread(**{name: getattr(self, name) for name in _FIELDS_OF_PARENT})
+
+    def find_call(self, call: str | None) -> Call | None:
+        """Return the open or ended call with an id, or None if it has not been read."""
+        calls = (*self.open_calls, *reversed(self.calls))
+        return next((each for each in calls if each.id == call), None)
 
     @property
     def states_sandbox(self) -> bool:

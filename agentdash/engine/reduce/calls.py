@@ -72,7 +72,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         event: how the call ended.
         home: the home directory of the thread's commands, where it is known.
     """
-    known = next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == event.call), None)
+    known = thread.find_call(event.call)
     if known is None:  # its start was in a part of the file that was not read
         known = Call(id=event.call, at=event.at, line=event.line, kind="other", tool="", text="")
     refusal = event.output.strip() if event.outcome.startswith("refused") else ""

@@ -152,7 +152,7 @@ def _settle_ended(draft: Fleet, at: float) -> None:
     ended = [(key, known) for key, known in draft.provisional.items() if key not in draft.processes]
     for key, known in ended:
         thread, observed = draft.threads.get(known.thread), known.observation
-        call = _call_with_id(thread, next(iter(observed.calls), None)) if thread else None
+        call = thread.find_call(next(iter(observed.calls), None)) if thread else None
         owner = draft.links.owners.get(known.thread)
         is_proven = known.below is None or (owner is not None and owner.key == known.below)
         if (call is None or not is_proven) and at - observed.first < _LOG_DELAY_S:
@@ -296,7 +296,7 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
     Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then
     they belong to the script's call.
     """
-    if (call := _call_with_id(thread, call_id)) is not None:
+    if (call := thread.find_call(call_id)) is not None:
         return call
     running = [
         call
@@ -306,12 +306,6 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
         and call.at <= at <= (at if call.ended_at is None else call.ended_at)
     ]
     return running[0] if len(running) == 1 else None
-
-
-def _call_with_id(thread: Thread, call_id: str | None) -> Call | None:
-    """Return the open or ended call with an id, or None if it has not been read."""
-    calls = (*thread.open_calls, *reversed(thread.calls))
-    return next((call for call in calls if call.id == call_id), None)
 
 
 def _has_own_network(kernel: Kernel | None, baseline: Kernel) -> bool | None:
