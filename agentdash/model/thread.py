@@ -177,11 +177,6 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
     """The line of the file that begins it; 0 where it is not known."""
 
-    @property
-    def has_context(self) -> bool:
-        """Whether it is open and its policy was stated: the model was asked."""
-        return self.ended_at is None and (self.unanswered > 0 or self.answered)
-
     def has(self, call: Call) -> bool:
         """Return whether a call was made since this turn began: by lines where they are known, since clocks
         can step back."""
@@ -306,11 +301,6 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the open or ended call with an id, or None if it has not been read."""
         calls = (*self.open_calls, *reversed(self.calls))
         return next((each for each in calls if each.id == call), None)
-
-    @property
-    def states_sandbox(self) -> bool:
-        """Whether its log may state a sandbox: the chats of other CLIs do not."""
-        return self.agent in ("codex", "claude")
 
     @property
     def is_in_turn(self) -> bool:

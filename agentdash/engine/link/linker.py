@@ -31,13 +31,14 @@ from agentdash.engine.link.process_tree import (
     is_below,
     is_command,
     is_daemon,
+    is_multiplexer,
     link_nested,
     thread_of,
 )
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
-from agentdash.model.process import AGENT_NAMES, Process, ProcessKey
+from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.thread import Thread
 
 _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
@@ -71,13 +72,12 @@ def link_fleet(fleet: Fleet, tree: ProcessTree | None = None) -> FleetLinks:
         parents=parents_of(fleet.threads.values()),
         nested=nested,
         outer=outer,
-        servers=_find_servers(fleet, tree),
+        servers={
+            key: server
+            for key, process in fleet.processes.items()
+            if process.agent and (server := next(filter(is_multiplexer, tree.above(process)), None))
+        },
     )
-
-
-def _find_servers(fleet: Fleet, tree: ProcessTree) -> dict[ProcessKey, Process]:
-    above = ((key, tree.server_above(each)) for key, each in fleet.processes.items() if each.agent)
-    return {key: server for key, server in above if server is not None}
 
 
 def parents_of(threads: Iterable[Thread]) -> dict[str, str]:
@@ -159,15 +159,10 @@ def _find_orphans(fleet: Fleet, owners: dict[str, ThreadOwner]) -> dict[str, flo
     ended = {
         thread: at
         for thread, owner in fleet.links.owners.items()
-        if owner.key is not None and _has_ended(fleet, owner.key)
+        if owner.key is not None and ((process := fleet.processes.get(owner.key)) is None or process.zombie)
     }
     orphans = ended | fleet.links.orphans
     return {thread: since for thread, since in orphans.items() if thread not in owners}
-
-
-def _has_ended(fleet: Fleet, key: ProcessKey) -> bool:
-    process = fleet.processes.get(key)
-    return process is None or process.zombie
 
 
 def _link_commands(

@@ -53,10 +53,6 @@ class ProcessTree:
             visited.add(parent.pid)
             process = parent
 
-    def server_above(self, process: Process) -> Process | None:
-        """Return the tmux server that a process descends from, or None."""
-        return next((parent for parent in self.above(process) if is_multiplexer(parent)), None)
-
     def pane(self, process: Process) -> PaneKey | None:
         """Return the pane that `process` descends from, or is the first process of."""
         walked, found = [], None
@@ -178,7 +174,9 @@ def home_directory(fleet: Fleet, thread: Thread) -> str | None:
     directory that has its `.codex`; else the one that its commands have printed; else that of this machine's
     user, where its rollout lies in it.
     """
-    for process in _processes(fleet, thread.id):
+    owner = fleet.links.owners.get(thread.id)
+    runner = fleet.processes.get(owner.key) if owner and owner.key else None
+    for process in (*fleet.links.commands.get(thread.id, ()), *([runner] if runner else [])):
         home = (process.env or {}).get("HOME", "")
         if home.startswith("/"):
             return home.rstrip("/") or None
@@ -191,13 +189,6 @@ def home_directory(fleet: Fleet, thread: Thread) -> str | None:
         return thread.home
     own = fleet.host.home if fleet.host else None
     return own if own and rollout.startswith(own.rstrip("/") + "/") else None
-
-
-def _processes(fleet: Fleet, thread: str) -> Iterator[Process]:
-    yield from fleet.links.commands.get(thread, ())
-    owner = fleet.links.owners.get(thread)
-    if owner is not None and owner.key is not None and owner.key in fleet.processes:
-        yield fleet.processes[owner.key]
 
 
 _CLAUDE_TMP: Final = re.compile(r"/.*/claude-\d+")
