@@ -18,7 +18,7 @@ from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.engine.judge.usage_limits import limited_until
 from agentdash.model.chat import Chat
 from agentdash.model.denials import PathFacts
-from agentdash.model.events import ScreenRead, SessionSeen
+from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, PaneOccupant, ThreadPane
@@ -82,7 +82,9 @@ class RowInputs(msgspec.Struct, frozen=True):
         At rest the time of the pass over processes matters only as far as it shows that the thread is left.
         """
         case, theirs = self.case, other.case
-        if _is_at_rest(case.thread) and case.liveness is theirs.liveness:
+        thread = case.thread
+        is_at_rest = thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
+        if is_at_rest and case.liveness is theirs.liveness:
             theirs = replace(theirs, processes_at=case.processes_at, files_at=case.files_at)
             return self == replace(other, case=theirs)
         return self == other
@@ -110,12 +112,13 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         sandbox: as judged by `thread_sandbox`.
     """
     case, thread = inputs.case, inputs.case.thread
+    prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)
     if thread.agent != "codex":
         assessment, sandbox = by_transcript(assessment, sandbox)
     return Worker(
         id=thread.id,
         kind=_THREAD_KINDS.get(thread.agent, "chat"),
-        name=_thread_name(thread),
+        name=thread.name or thread.nickname or prompt or thread.id[:8],
         agent=Agent(thread.agent, thread.version),
         assessment=assessment,
         parent=inputs.parent,
@@ -139,11 +142,6 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         turns=thread.turns,
         notes=_notes(thread),
     )
-
-
-def _thread_name(thread: Thread) -> str:
-    prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)
-    return thread.name or thread.nickname or prompt or thread.id[:8]
 
 
 def _thread_links(inputs: RowInputs) -> Iterator[Link]:
@@ -198,10 +196,6 @@ def _notes(thread: Thread) -> tuple[str, ...]:
 def add_findings(sandbox: Sandbox, findings: tuple[Finding, ...]) -> Sandbox:
     """Return a sandbox with more findings."""
     return replace(sandbox, findings=(*sandbox.findings, *findings)) if findings else sandbox
-
-
-def _is_at_rest(thread: Thread) -> bool:
-    return thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
 
 
 def by_transcript(assessment: Assessment, sandbox: Sandbox) -> tuple[Assessment, Sandbox]:
@@ -264,7 +258,10 @@ def pane_worker(
         started=occupant.key.started,
         last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
         line=chat.tool or assessment.why,
-        links=tuple(_pane_links(occupant, by, session)),
+        links=(
+            Link(f"pid {occupant.key.pid}", by),
+            *([Link(f"session {session.session}", chat.by)] if session and session.chat else []),
+        ),
     )
 
 
@@ -276,6 +273,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
         thread: the id of the thread; empty: none is known.
     """
     agent = process.agent or process.name
+    program, *arguments = process.argv or (process.name,)
     nested = PaneOccupant(
         agent=agent, key=process.key, process=process, paths=fleet.state_paths.get(process.key, ())
     )
@@ -284,7 +282,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
     return Worker(
         id=nested_worker_id(process.pid),
         kind="process",
-        name=_nested_name(process),
+        name=clean_line(" ".join((posixpath.basename(program), *arguments)), MAX_NAME_CHARS),
         agent=Agent(agent),
         assessment=assessment,
         parent=thread or None,
@@ -298,20 +296,8 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
     )
 
 
-def _pane_links(occupant: PaneOccupant, by: str, session: SessionSeen | None) -> Iterator[Link]:
-    yield Link(f"pid {occupant.key.pid}", by)
-    if session is not None and session.chat is not None:
-        yield Link(f"session {session.session}", session.chat.by)
-
-
 def _usage_on_screen(reading: ScreenRead | None, agent: str) -> ScreenUsage | None:
     """Return what a screen states of model, context and cost, or None."""
     if reading is None or reading.agent != agent or reading.usage == ScreenUsage():
         return None
     return reading.usage
-
-
-def _nested_name(process: Process) -> str:
-    """Return the command line of a nested worker, as a name."""
-    program, *arguments = process.argv or (process.name,)
-    return clean_line(" ".join((posixpath.basename(program), *arguments)), MAX_NAME_CHARS)

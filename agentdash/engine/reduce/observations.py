@@ -42,6 +42,7 @@ _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
+_FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
 _CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
 """In the environment of commands (0.163+): the id of their call in the rollout."""
 _LOG_DELAY_S: Final = 10.0
@@ -86,7 +87,9 @@ def observe_processes(draft: Fleet, tree: ProcessTree, at: float) -> None:
             _observe_command_of_codex(draft, owner, process, context, at, is_proven=is_proven)
         elif is_proven and (found := _call_by_script(draft, owner, process, tree)) is not None:
             thread, call = found
-            observed = _without_codex_flags(_observe(thread, process, call, context, at))
+            observed = _observe(thread, process, call, context, at)
+            # this CLI sets no flags of Codex: those that are there are inherited
+            observed = replace(observed, network_flag=None, sandbox_flag=None, quote="")
             draft.threads[thread.id] = add_observation(thread, observed)
             draft.observed[process.key] = at
         # else the log is behind; its call may be known in the next pass
@@ -186,31 +189,27 @@ def _call_by_script(
         (thread, call)
         for thread in members
         for call in (*thread.open_calls, *(c for c in thread.calls if c.outcome == "running"))
-        if call.kind == "command" and call.script.strip() and f"eval{_start(call.script)}" in text
+        if call.kind == "command"
+        and call.script.strip()
+        and f"eval{call.script.translate(_SHELL_WORDS)[:_SCRIPT_CHARS]}" in text
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _start(script: str) -> str:
-    return script.translate(_SHELL_WORDS)[:_SCRIPT_CHARS]
-
-
-def _without_codex_flags(observation: SandboxObservation) -> SandboxObservation:
-    """Return an observation of a CLI that sets no flags of Codex: those that are there are inherited."""
-    return replace(observation, network_flag=None, sandbox_flag=None, quote="")
 
 
 def _observe(
     thread: Thread, process: Process, call: Call | None, context: ProcessContext, at: float
 ) -> SandboxObservation:
     env, kernel = process.env or {}, process.kernel
-    baseline = _baseline(process, context)
+    # what it has unless something restricts it: the facts of its Codex, or else of agentdash
+    codex = next((p.kernel for p in context.tree.above(process) if is_codex(p) and p.kernel), None)
+    baseline = codex or context.host or Kernel()
     in_force = thread.policy_index_of(call) if call else thread.policy_index_at(process.key.started)
     period = thread.policies[in_force] if in_force >= 0 else None
     policy = period.policy if period else Policy()
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
+    own_net = kernel.net if kernel else None
     table, codexs = context.tables(mounts), context.tables(baseline.mnt)
     exposed, lost = _exposed_paths(policy, table, codexs, probes)
     return SandboxObservation(
@@ -222,7 +221,7 @@ def _observe(
         called=call is not None,
         seccomp=kernel.seccomp if kernel else None,
         no_new_privs=kernel.no_new_privs if kernel else None,
-        own_network=_has_own_network(kernel, baseline),
+        own_network=None if None in (own_net, baseline.net) else own_net != baseline.net,
         mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
@@ -234,7 +233,7 @@ def _observe(
         last=at,
         calls=_ids(thread, env, call),
         pids=(process.pid,),
-        quote=_quote_flags(env),
+        quote=" ".join(f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in _FLAGS),
     )
 
 
@@ -282,13 +281,6 @@ def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str
     return (call.id,) if call else ()
 
 
-def _baseline(process: Process, context: ProcessContext) -> Kernel:
-    """Return what a command has unless something restricts it: the facts of its Codex, or else of
-    agentdash."""
-    codex = next((p.kernel for p in context.tree.above(process) if is_codex(p) and p.kernel), None)
-    return codex or context.host or Kernel()
-
-
 def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
     """Return the call that a command belongs to: the one with its id (0.163+), else the only one that was
     open when it was seen first.
@@ -306,12 +298,6 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
         and call.at <= at <= (at if call.ended_at is None else call.ended_at)
     ]
     return running[0] if len(running) == 1 else None
-
-
-def _has_own_network(kernel: Kernel | None, baseline: Kernel) -> bool | None:
-    if baseline.net is None or kernel is None or kernel.net is None:
-        return None
-    return kernel.net != baseline.net
 
 
 def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
@@ -339,9 +325,3 @@ def _is_nested(process: Process, tree: ProcessTree) -> bool:
     above = list(tree.above(process))
     codex = next((index for index, parent in enumerate(above) if is_codex(parent)), len(above))
     return any(parent.launcher is not None for parent in above[codex:])
-
-
-def _quote_flags(env: dict[str, str]) -> str:
-    return " ".join(
-        f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in (NETWORK_FLAG, SANDBOX_FLAG)
-    )
