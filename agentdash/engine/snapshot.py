@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.edits import same_files
-from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds
+from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds, with_limit
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.requests import remote_directory_finding
@@ -22,7 +22,6 @@ from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
-from agentdash.engine.judge.usage_limits import with_limit
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (

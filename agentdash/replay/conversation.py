@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.agents.session_logs import log_of
+from agentdash.agents.session_rows import log_stat
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model.conversation import Conversation
 from agentdash.model.denials import Denial
@@ -67,7 +68,7 @@ class ConversationFile:
     def read(self, until: float = math.inf) -> Conversation:
         """Return the conversation up to a time (unix seconds)."""
         try:
-            stat = self._path.stat()
+            stat = log_stat(self._path)
         except OSError as error:
             return Conversation(thread=self._thread, problem=clean_line(error.strerror or str(error)))
         cursor = self._cursor

@@ -35,9 +35,9 @@ from agentdash.model.limits import MAX_INDENT
 from agentdash.model.secrets import mask_fields
 from agentdash.model.thread import Call
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
-from agentdash.model.tokens import ModelUsage, merged_usage
+from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.prices import cost, cost_text, price_list
+from agentdash.prices import cost, price_list, tokens_and_cost
 from agentdash.replay.conversation import denials_of
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import MergedStream
@@ -87,12 +87,6 @@ class ExportReport(msgspec.Struct):
         found = cost(usage)
         priced = f" at list prices of {price_list().read}" if found and found.priced_usd else ""
         return f"{tokens_and_cost(usage)}{priced}" if usage else ""
-
-
-def tokens_and_cost(usage: Sequence[ModelUsage]) -> str:
-    """Return tokens and their cost in words, or an empty text."""
-    total = sum(each.usage.total for each in usage)
-    return f"{total:,} tokens, {cost_text(cost(usage))}" if usage else ""
 
 
 def build_report(
