@@ -113,6 +113,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
     """
     case, thread = inputs.case, inputs.case.thread
     prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)
+    is_read = bool(thread.version) or thread.last_at != thread.created_at
     if thread.agent != "codex":
         assessment, sandbox = by_transcript(assessment, sandbox)
     return Worker(
@@ -131,7 +132,8 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         tokens=thread.tokens,
         edits=thread.edits,
         limited_until=limited_until(thread, assessment),
-        last_activity=_last_activity(thread),
+        # if only a bare header was read, the mtime of the file
+        last_activity=thread.last_at if is_read else thread.file.modified if thread.file else None,
         line=_activity_line(thread, assessment),
         links=tuple(_thread_links(inputs)),
         policies=thread.policies,
@@ -161,13 +163,6 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
 
 def _command_line(process: Process) -> str:
     return " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
-
-
-def _last_activity(thread: Thread) -> float | None:
-    """Return the time of the newest line; if only a bare header was read, the file's mtime."""
-    if thread.version or thread.last_at != thread.created_at:
-        return thread.last_at
-    return thread.file.modified if thread.file else None
 
 
 def _activity_line(thread: Thread, assessment: Assessment) -> str:

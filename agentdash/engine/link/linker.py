@@ -62,13 +62,17 @@ def link_fleet(fleet: Fleet, tree: ProcessTree | None = None) -> FleetLinks:
     owners = _link_owners(fleet, tree)
     commands, claims = _link_commands(fleet, tree, owners)
     nested, outer = link_nested(fleet, tree, owners)
+    below: dict[PaneKey, list[Process]] = {}
+    for process in fleet.processes.values():
+        if (key := tree.pane(process)) is not None:
+            below.setdefault(key, []).append(process)
     return FleetLinks(
         owners=owners,
         orphans=_find_orphans(fleet, owners),
         commands=commands,
         claims=claims,
         panes=_link_panes(fleet, owners, tree),
-        below=_group_by_pane(fleet, tree),
+        below={key: _sorted(processes) for key, processes in below.items()},
         parents=parents_of(fleet.threads.values()),
         nested=nested,
         outer=outer,
@@ -183,14 +187,6 @@ def _link_commands(
         {thread: _sorted(processes) for thread, processes in commands.items()},
         {thread: _sorted(processes) for thread, processes in claims.items()},
     )
-
-
-def _group_by_pane(fleet: Fleet, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
-    found: dict[PaneKey, list[Process]] = {}
-    for process in fleet.processes.values():
-        if (key := tree.pane(process)) is not None:
-            found.setdefault(key, []).append(process)
-    return {key: _sorted(processes) for key, processes in found.items()}
 
 
 def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:

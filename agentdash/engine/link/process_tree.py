@@ -102,7 +102,8 @@ def thread_of(process: Process, tree: ProcessTree) -> str | None:
     if not process.env:
         return None
     for parent in tree.above(process):
-        if (variable := _variable_of(parent)) is not None:
+        variable = _CODEX_VARIABLE if is_daemon(parent) else THREAD_VARIABLES.get(parent.agent or "")
+        if variable is not None:
             return process.env.get(variable)
         if is_multiplexer(parent):
             break
@@ -156,11 +157,6 @@ def _is_trial(launcher: Process) -> bool:
     *options, divider, program = ("", "", *launcher.argv)
     is_bwrap = launcher.launcher is not None and launcher.launcher.name == "bwrap"
     return is_bwrap and divider == "--" and "--" not in options and program.rpartition("/")[2] == "true"
-
-
-def _variable_of(process: Process) -> str | None:
-    """Return the variable by which a CLI names the thread to its commands; None for other processes."""
-    return _CODEX_VARIABLE if is_daemon(process) else THREAD_VARIABLES.get(process.agent or "")
 
 
 _CODEX_HOME = "/.codex/"

@@ -381,7 +381,12 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
         return thread
     for denial in call.denials:
         entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_of(call))
-    entries = tuple(entry for entry in entries if not _is_taken_back(entry, call))
+    # without those that rest only on what the call had printed while it ran, and its end explains
+    entries = tuple(
+        entry
+        for entry in entries
+        if entry.calls != (call.id,) or any(_is_same(entry, denial) for denial in call.denials)
+    )
     if call.kind in ("command", "patch") and call.exit_code in (0, None) and call.outcome == "ended":
         entries = tuple(_after_success(entries, thread, call))
     if entries is thread.denials:
@@ -417,11 +422,6 @@ def _enter(
         calls=_append_recent(old.calls, new.calls),
     )
     return (*(each for each in entries if each is not old), merged)
-
-
-def _is_taken_back(entry: LedgerEntry, call: Call) -> bool:
-    """Return whether an entry rests only on what a call had printed while it ran, and its end explains."""
-    return entry.calls == (call.id,) and not any(_is_same(entry, denial) for denial in call.denials)
 
 
 def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:

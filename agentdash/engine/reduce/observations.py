@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Final
 
 import msgspec
@@ -201,14 +201,21 @@ def _observe(
 ) -> SandboxObservation:
     env, kernel = process.env or {}, process.kernel
     # what it has unless something restricts it: the facts of its Codex, or else of agentdash
-    codex = next((p.kernel for p in context.tree.above(process) if is_codex(p) and p.kernel), None)
+    above = list(context.tree.above(process))
+    codex = next((p.kernel for p in above if is_codex(p) and p.kernel), None)
     baseline = codex or context.host or Kernel()
     in_force = thread.policy_index_of(call) if call else thread.policy_index_at(process.key.started)
     period = thread.policies[in_force] if in_force >= 0 else None
     policy = period.policy if period else Policy()
+    # what `$TMPDIR` in a policy stands for: a CLI fills in its own
+    cli = next((p for p in above if p.agent or is_codex(p)), None)
+    tmpdir = ((cli.env if cli else None) or env).get("TMPDIR", "")
+    temporary = posixpath.normpath(tmpdir) if tmpdir.startswith("/") else None
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
+    # the id of its call: Codex states it in the environment
+    called = env.get(_CALL_VARIABLE) if thread.agent == "codex" else call.id if call else None
     own_net = kernel.net if kernel else None
     table, codexs = context.tables(mounts), context.tables(baseline.mnt)
     exposed, lost = _exposed_paths(policy, table, codexs, probes)
@@ -224,14 +231,15 @@ def _observe(
         own_network=None if None in (own_net, baseline.net) else own_net != baseline.net,
         mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
-        nested=_is_nested(process, context.tree),
-        applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
+        # a launcher stands above the Codex that runs this command
+        nested=any(p.launcher is not None for p in dropwhile(lambda p: not is_codex(p), above)),
+        applied=with_tmpdir(find_launcher(process, context.tree), policy, temporary),
         unwritable=_unwritable_roots(period.stated if period else policy, table),
         exposed=exposed,
         lost=lost,
         first=at,
         last=at,
-        calls=_ids(thread, env, call),
+        calls=(called,) if called else (),
         pids=(process.pid,),
         quote=" ".join(f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in _FLAGS),
     )
@@ -265,20 +273,6 @@ def _exposed_paths(
     open_paths = dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
     lost = tuple(path for path in open_paths if table.is_lost(path, host))
     return tuple(path for path in open_paths if path not in lost), lost
-
-
-def _temporary(process: Process, context: ProcessContext) -> str | None:
-    """Return the directory that `$TMPDIR` in a policy stands for, or None: a CLI fills in its own."""
-    cli = next((p for p in context.tree.above(process) if p.agent or is_codex(p)), None)
-    path = ((cli.env if cli is not None else None) or process.env or {}).get("TMPDIR", "")
-    return posixpath.normpath(path) if path.startswith("/") else None
-
-
-def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:
-    """Return the id of the call of a process, as its environment states it (Codex), or else of its call."""
-    if thread.agent == "codex":
-        return tuple(filter(None, (env.get(_CALL_VARIABLE),)))
-    return (call.id,) if call else ()
 
 
 def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
@@ -318,10 +312,3 @@ def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
     ]
     differing = [own != other for own, other in pairs if own is not None and other is not None]
     return any(differing) if differing else None
-
-
-def _is_nested(process: Process, tree: ProcessTree) -> bool:
-    """Return whether a sandbox launcher stands above the Codex that runs this command."""
-    above = list(tree.above(process))
-    codex = next((index for index, parent in enumerate(above) if is_codex(parent)), len(above))
-    return any(parent.launcher is not None for parent in above[codex:])
