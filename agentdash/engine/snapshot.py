@@ -160,7 +160,8 @@ class _SnapshotBuilder:
         """Add the workers that are Codex threads."""
         parents = parents_of(self._fleet.threads.values())
         for thread in self._threads.values():
-            if _is_shown(thread):
+            # not one that Codex runs for itself, nor one that nothing was read of
+            if not thread.helper and (thread.lines > 0 or thread.file is not None):
                 self._add_thread(thread, parents.get(thread.id))
 
     def add_panes(self) -> None:
@@ -365,12 +366,6 @@ def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
         return ""
     kind = "side chat" if thread.side_chat else "main conversation"
     return f"{kind}, {'in front' if thread.id in threads_in_front(fleet, links, key) else 'not in front'}"
-
-
-def _is_shown(thread: Thread) -> bool:
-    """Return whether a thread is a worker: not one that Codex runs for itself, nor one that nothing was
-    read of."""
-    return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 
 # ------------------------------------------------------------
