@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
 from agentdash.model.changes import Edit, FileChange, edited, file_changes
@@ -32,6 +34,7 @@ from agentdash.model.events import (
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.prompts import asked, question_of, without_context
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, merged_usage
 
 _INTERVAL_S: Final = 0.5
@@ -48,6 +51,8 @@ _READ_BYTES: Final = 1 << 20
 _MAX_TEXT_CHARS: Final = 200
 _MAX_QUESTION_CHARS: Final = 2_000
 _CLOCK_TOLERANCE_S: Final = 1.0
+_MAX_EDITS: Final = 50
+"""Files kept of a chat, those edited last."""
 
 
 def is_same_place(process: Process, place: Path, proc: Path = Path("/proc")) -> bool:
@@ -141,6 +146,10 @@ class ChatFacts:
         self.trouble: str | None = None
         self.usages: tuple[ModelUsage, ...] = ()
         self.context: int | None = None
+        self.at: float | None = None
+        """Time of the newest record (unix seconds)."""
+        self._changing: dict[str, Edit] = {}
+        """Files that open calls are to change, by call."""
         self._said = ""
         """The newest message of the model in this turn."""
         self.tell: Callable[..., None] = lambda _event, **_fields: None
@@ -153,12 +162,17 @@ class ChatFacts:
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record. Never raises."""
+        self.at = parse_iso(str(record.get("timestamp")))
+        self.add_record(record)
+
+    def add_record(self, record: dict[str, Any]) -> None:
+        """Add a record whose time is `at`."""
         raise NotImplementedError
 
-    def set_turn(self, turn: Any, at: float | None, why: object = "") -> None:
-        """Set where the turn is, since a time (unix seconds)."""
+    def set_turn(self, turn: Any, why: object = "") -> None:
+        """Set where the turn is since the newest record, if it was not there before."""
         if turn != self.turn:
-            self.since = at
+            self.since = self.at
         self.turn = turn
         self.why = clean_text(why)
         if turn == "ended":
@@ -168,14 +182,14 @@ class ChatFacts:
         elif turn == "interrupted":
             self.tell(TurnEnded, how="aborted", reason="interrupted")
 
-    def begin(self, prompt: str, at: float | None) -> None:
+    def begin(self, prompt: str) -> None:
         """Begin a turn with a prompt of the user."""
         self.name = self.name or clean_text(asked(without_context(prompt))) or None
         self.trouble = None
         self.asks = ""
         self.turn = None
         self._said = ""
-        self.set_turn("open", at)
+        self.set_turn("open")
         self.tell(MessageLogged, role="user", text=clean_block(without_context(prompt)))
 
     def say(self, text: object, key: object = None) -> None:
@@ -214,6 +228,8 @@ class ChatFacts:
         if call:
             is_command = name in SHELLS
             changes = _changes(name, values)
+            for change in changes:
+                self._changing[str(call)] = Edit(change.path, 0.0, clean_line(f"{name} {change.path}"))
             self.tell(
                 CallStarted,
                 key=call,
@@ -229,6 +245,10 @@ class ChatFacts:
         self, call: object, output: object, outcome: Outcome = "ended", exit_code: int | None = None
     ) -> None:
         """Tell the end of a call, where its id is known."""
+        edit = self._changing.pop(str(call), None)
+        if edit is not None and outcome == "ended" and self.at and edit.path.startswith("/"):
+            others = (each for each in self.edits if each.path != edit.path)
+            self.edits = (replace(edit, at=self.at), *others)[:_MAX_EDITS]
         if call:
             text = clean_block(output if isinstance(output, str) else "")
             name = clean_line(str(call))

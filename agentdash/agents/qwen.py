@@ -23,7 +23,6 @@ from agentdash.agents.gemini_settings import QWEN, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
-from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_STATUS_BYTES: Final = 1 << 14
@@ -42,17 +41,16 @@ _status: Final = JsonDecoder(_RuntimeStatus)
 class QwenFacts(ChatFacts):
     """The facts of a chat of Qwen Code."""
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add_record(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages and requests are ignored."""
         message = record.get("message")
         parts = message.get("parts") if isinstance(message, dict) else None
-        at = parse_iso(str(record.get("timestamp")))
         match record.get("type"):
             case "user":
                 if (prompt := prompt_text(parts)) is not None:
-                    self.begin(prompt, at)
+                    self.begin(prompt)
             case "assistant":
-                self._answer(record, parts if isinstance(parts, list) else [], at)
+                self._answer(record, parts if isinstance(parts, list) else [])
             case "tool_result":
                 result = record.get("toolCallResult")
                 status = result.get("status") if isinstance(result, dict) else None
@@ -65,7 +63,7 @@ class QwenFacts(ChatFacts):
                 if isinstance(event, dict):
                     self._request(event)
 
-    def _answer(self, record: dict[str, Any], parts: list[Any], at: float | None) -> None:
+    def _answer(self, record: dict[str, Any], parts: list[Any]) -> None:
         self.trouble = None
         self.set_model(record.get("model"))
         self.say(prompt_text([part for part in parts if isinstance(part, dict) and not part.get("thought")]))
@@ -76,7 +74,7 @@ class QwenFacts(ChatFacts):
         ]
         for call in calls:
             self.set_tool(call.get("name"), call.get("args"), call.get("id"))
-        self.set_turn("open" if calls else "ended", at)
+        self.set_turn("open" if calls else "ended")
         if (usage := _usage(record.get("usageMetadata"))) is not None:
             self.context = usage.prompt
             self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
