@@ -72,8 +72,9 @@ class LogReader(Protocol):
         """Time of the newest line (unix seconds)."""
         ...
 
-    def is_copied(self, line: bytes, /) -> bool:
-        """Return whether a line, the newest one that was read, was copied from another thread."""
+    @property
+    def is_copying(self) -> bool:
+        """Whether the newest line was copied from another session."""
         ...
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:

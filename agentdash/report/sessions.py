@@ -246,7 +246,7 @@ def _cells(session: SessionReport) -> tuple[str, ...]:
         session.id,
         f"{session.agent} {session.version or ''}",
         f"{tokens.total:,}" if tokens else "-",
-        cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "-",
+        (cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "") or "-",
         (session.cwd or "-")[-_DIRECTORY_CHARS:],
         session.problem or session.prompt or "-",
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
-from agentdash.prices import cost, cost_text
+from agentdash.prices import tokens_and_cost
 from agentdash.replay.library.entry import Entry, FamilyMember, SessionFamily
 from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, paragraph, width
@@ -168,16 +168,8 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
         f"{entry.agent} {entry.version or ''}".strip(),
         entry.model or "",
         entry.source or "",
-        _spent(entry),
+        tokens_and_cost(entry.by_model),
     )
     lines.append(fit((Span(dot.join(filter(None, facts)), "muted"),), cells, dots))
     lines.append((Span(elide_middle(entry.key, cells, dots), "muted"),))
     return lines
-
-
-def _spent(entry: Entry) -> str:
-    total = sum(each.usage.total for each in entry.by_model)
-    price = cost(entry.by_model)
-    return (
-        f"{total:,} tokens" + (f", {cost_text(price)}" if price and price.priced_usd else "") if total else ""
-    )

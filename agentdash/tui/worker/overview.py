@@ -21,7 +21,7 @@ from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
-from agentdash.tui.worker.conversation import call_words, outcome, record
+from agentdash.tui.worker.conversation import call_words, outcome
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
@@ -77,7 +77,7 @@ def cost_words(worker: Worker) -> str:
     """Return what a worker has cost, `$0.12`: by list prices, else by its screen; empty if not known."""
     found, shown = cost(worker.tokens.by_model), worker.on_screen
     if found is not None:
-        return cost_text(found) if found.usd is not None or found.priced_usd > 0 else ""
+        return cost_text(found)
     return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
@@ -217,9 +217,8 @@ def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
 def _moment(moment: Moment, call: Call | None, cells: int, look: Look, column: int) -> Line:
     at = _at(moment.at, look, column)
     if moment.kind == "call":
-        ran = record(call) if call else None
-        words = call_words(ran) if ran else (Span("$ ", "muted"), Span(moment.text))
-        return justify((at, *words), (outcome(ran, look.now),) if ran else (), cells, look.glyphs.ellipsis)
+        words = call_words(call) if call else (Span("$ ", "muted"), Span(moment.text))
+        return justify((at, *words), (outcome(call, look.now),) if call else (), cells, look.glyphs.ellipsis)
     label = Span(f"{_LABELS.get(moment.kind, moment.kind)}: ", "muted")
     text = Span(clean_line(moment.text), _TONES.get(moment.kind, ""))
     return justify((at, label, text), (), cells, look.glyphs.ellipsis)
