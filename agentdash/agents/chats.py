@@ -266,21 +266,9 @@ class ChatFacts:
         Args:
             by: how the chat was found.
         """
-        return Chat(
-            by=by,
-            name=self.name,
-            model=self.model,
-            total=sum(each.usage.total for each in self.usages) or None,
-            by_model=self.usages,
-            context=self.context,
-            tool=self.tool,
-            edits=self.edits,
-            asks=self.asks,
-            turn=self.turn,
-            since=self.since,
-            why=self.why,
-            trouble=self.trouble,
-        )
+        total = sum(each.usage.total for each in self.usages) or None
+        known = {name: getattr(self, name) for name in Chat.__struct_fields__ if hasattr(self, name)}
+        return Chat(by=by, total=total, by_model=self.usages, **known)
 
 
 class ChatLog:
