@@ -102,6 +102,7 @@ def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost 
             total += _dollars(each.usage, found)
     if empty:
         return None
+    total = round(total, 6)  # without the digits that only the addition of fractions has
     return Cost(usd=None if unpriced else total, priced_usd=total, unpriced=tuple(unpriced))
 
 

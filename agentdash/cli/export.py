@@ -12,8 +12,7 @@ import click
 from agentdash import __version__
 from agentdash.agents.session_rows import written_at
 from agentdash.cli.family import playable
-from agentdash.cli.output import warn_unreadable
-from agentdash.cli.progress import Progress
+from agentdash.cli.output import Progress, warn_unreadable
 from agentdash.config import Config, journal_folder
 from agentdash.files import file_size, write_file
 from agentdash.model.sanitize import clean_line

@@ -19,7 +19,7 @@ from agentdash.model.worker import Worker
 from agentdash.replay.library.search import TextSearch
 from agentdash.report.audit import audit
 from tests.live.clis import install
-from tests.live.scripted_server import Script
+from tests.live.model_server import Script
 from tests.live.workers import WorkerLab, WorkerPane, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")

@@ -72,7 +72,6 @@ ONLY_IN = {
     "psutil": "collect",
     "watchfiles": "collect",
     "websockets": "agents",
-    "tree_sitter": "sandbox",
 }
 """Libraries that only one package may import."""
 IMPURE = {
@@ -226,7 +225,6 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
         "cli",
         "cli.status",
         "cli.wait",
-        "cli.publish",
         "cli.check",
         "cli.explain",
         "cli.doctor",
