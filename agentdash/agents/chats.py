@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -381,14 +381,6 @@ def seen_chat(process: Process, at: float, session: str, chat: Chat) -> SessionS
     )
 
 
-class Candidate(NamedTuple):
-    """A chat that may be that of a process."""
-
-    path: Path
-    by: str
-    """How it is known to be its own if it is the only one."""
-
-
 class ChatFiles(Chats):
     """Reads chats in JSON lines.
 
@@ -420,20 +412,18 @@ class ChatFiles(Chats):
         except OSError as error:
             raise UnreadableSessionError(f"{error.filename}: {error.strerror}") from error
 
-    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
-        """Return the chats of a directory that may be that of a process.
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> dict[Path, str]:
+        """Return the chats of a directory that may be that of a process, each with how it is known to be its
+        own if it is the only one.
 
         Raises:
             OSError: the directory or a file cannot be read.
         """
         if not is_alone:
-            return []
+            return {}
         by = "the only chat of its directory that was written since it began"
-        return [
-            Candidate(path, f"{path.name}, {by}")
-            for path in files_of(directory, self._pattern)
-            if is_written_since(path, process)
-        ]
+        found = files_of(directory, self._pattern)
+        return {path: f"{path.name}, {by}" for path in found if is_written_since(path, process)}
 
     def session_id(self, path: Path) -> str:
         """Return the id of a chat's session."""
@@ -456,7 +446,8 @@ class ChatFiles(Chats):
         followed.stamp = stamp
         followed.listed_at = at
         found = self.candidates(directory, process, is_alone=is_alone)
-        if len(found) != 1:
+        path = next(iter(found)) if len(found) == 1 else None
+        if path is None:
             followed.log = None
-        elif followed.log is None or followed.log.path != found[0].path:
-            followed.log = ChatLog(found[0].path, self._new_facts, found[0].by)
+        elif followed.log is None or followed.log.path != path:
+            followed.log = ChatLog(path, self._new_facts, found[path])

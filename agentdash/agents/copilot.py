@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.chats import Candidate, ChatFacts, ChatFiles, files_of, is_written_since, token_counts
+from agentdash.agents.chats import ChatFacts, ChatFiles, files_of, is_written_since, token_counts
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
@@ -111,7 +111,7 @@ class CopilotSessions(ChatFiles):
     def __init__(self) -> None:
         super().__init__(_sessions, _EVENTS, CopilotFacts)
 
-    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> dict[Path, str]:
         """Return the sessions that a process has open.
 
         Raises:
@@ -119,11 +119,11 @@ class CopilotSessions(ChatFiles):
         """
         del is_alone  # the locks name their processes
         lock = f"inuse.{process.inner_pid}.lock"
-        return [
-            Candidate(path, f"{lock} in the directory of the session")
+        return {
+            path: f"{lock} in the directory of the session"
             for path in files_of(directory, _EVENTS)
             if path.with_name(lock).exists() and is_written_since(path.with_name(lock), process)
-        ]
+        }
 
     def session_id(self, path: Path) -> str:
         """Return the id of a session: the name of its directory."""

@@ -11,7 +11,6 @@ import msgspec
 
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.chats import (
-    Candidate,
     ChatFacts,
     ChatFiles,
     files_of,
@@ -118,7 +117,7 @@ class QwenChats(ChatFiles):
     def __init__(self) -> None:
         super().__init__(qwen_chats, "*.jsonl", QwenFacts)
 
-    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> dict[Path, str]:
         """Return the chat that names a process; where it can have named none, those that may be its own.
 
         Raises:
@@ -128,12 +127,9 @@ class QwenChats(ChatFiles):
         pids = {path: pid for path in statuses if (pid := _pid_since(path, process)) is not None}
         if not pids:  # before 0.21, or not interactive
             return super().candidates(directory, process, is_alone=is_alone)
-        named = (
-            Candidate(path.with_name(path.name.replace(_STATUS_SUFFIX, ".jsonl")), f"{path.name} has its pid")
-            for path, pid in pids.items()
-            if pid == process.inner_pid
-        )
-        return [each for each in named if each.path.exists()]
+        own = (path for path, pid in pids.items() if pid == process.inner_pid)
+        named = {path.with_name(path.name.replace(_STATUS_SUFFIX, ".jsonl")): path.name for path in own}
+        return {path: f"{name} has its pid" for path, name in named.items() if path.exists()}
 
 
 def _pid_since(path: Path, process: Process) -> int | None:
