@@ -8,6 +8,7 @@ from functools import cache, singledispatch
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model import worker as w
 from agentdash.model.denials import LedgerEntry, Remedy
@@ -349,6 +350,11 @@ class SandboxReport(msgspec.Struct):
     beginning and the end of large session files; `check` reads all of them."""
 
 
+@_stated.register
+def _(sandbox: w.Sandbox) -> dict[str, Any]:
+    return {"not_known": sandbox.unread}
+
+
 class WorkerReport(msgspec.Struct):
     """One worker."""
 
@@ -405,13 +411,13 @@ class WorkerReport(msgspec.Struct):
 
 @_stated.register
 def _(worker: w.Worker) -> dict[str, Any]:
-    sandbox = worker.sandbox
+    unread = (*worker.sandbox.unread, *worker.notes)
     return {
         "since": worker.assessment.since,
         "why": worker.assessment.why,
         "state": worker.state.value,
         "evidence": worker.assessment.evidence,
-        "sandbox": document(SandboxReport, sandbox, not_known=(*sandbox.unread, *worker.notes)),
+        "sandbox": replace(worker.sandbox, unread=unread),
         "pane": worker.pane_there if worker.pane is None else str(worker.pane.key),
         "tokens": worker.tokens.total,
         "stalled_since": worker.stalled,
