@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from agentdash.agents.codex.home import locks, thread_id
+from agentdash.files import file_size
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import MAX_GAP_S
@@ -83,7 +84,7 @@ class Player:
         self.live = False
         """Whether the end was reached while the session is still being written."""
         paths = [*family.paths, *(stream.path for stream in extra)]
-        size = sum(path.stat().st_size for path in paths if path.is_file())
+        size = sum(map(file_size, paths))
         self.index = StreamIndex(family_stream(family, extra), size, gap, self._is_open)
         self._cursor = self.index.cursor(1)
         self.begin = self._cursor.at

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import CodexHome, open_lines, read_names
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
-from agentdash.files import is_record, open_stream
+from agentdash.agents.session_rows import log_stat, open_log
+from agentdash.files import is_record
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -92,7 +93,7 @@ class LineReader:
     def _read(self) -> list[tuple[bytes, int]]:
         """Return the lines of the next block of a plain file."""
         found: list[tuple[bytes, int]] = []
-        with open_stream(self._path) as file:
+        with open_log(self._path) as file:
             file.seek(self.offset)
             if self._newline_due and (following := file.read(1)):
                 self._newline_due = False
@@ -212,10 +213,10 @@ class FileStream:
         Raises:
             OSError: the file cannot be read.
         """
-        size = self.path.stat().st_size
+        size = log_stat(self.path).st_size
         if self._seen is None or size - window <= self.offset:
             return
-        with open_stream(self.path) as file:
+        with open_log(self.path) as file:
             file.seek(size - window)
             offset = size - window + len(file.readline(window))
         self.line = 0
@@ -341,7 +342,7 @@ def log_stream(
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     thread = log.thread
     try:
-        stat = path.stat()
+        stat = log_stat(path)
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0

@@ -26,6 +26,7 @@ from agentdash.agents.session_logs import (
     reader_of_log,
     thread_of_log,
 )
+from agentdash.agents.session_rows import log_stat
 from agentdash.documents.worker import document
 from agentdash.engine.reduce.fleet import reduce_log
 from agentdash.model.sanitize import clean_line
@@ -233,7 +234,7 @@ def _cells(session: SessionReport) -> tuple[str, ...]:
         session.id,
         f"{session.agent} {session.version or ''}",
         f"{tokens.total:,}" if tokens else "-",
-        cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "-",
+        (cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "") or "-",
         (session.cwd or "-")[-_DIRECTORY_CHARS:],
         session.problem or session.prompt or "-",
     )
@@ -245,7 +246,7 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
     size, modified, trouble = 0, None, None
     by_model: tuple[ModelUsage, ...] = ()
     try:
-        stat = path.stat()
+        stat = log_stat(path)
         thread = _reduced(path, thread, islice(open_lines(path), _HEAD_LINES if is_codex else None))
         by_model = tokens_by_model(thread.id, open_lines(path)) if is_codex else ()
         size, modified = stat.st_size, stat.st_mtime
