@@ -41,12 +41,6 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ("/usr/bin/env | grep CODEX", FLAGS, ""),
         ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
         ("env | grep CODEX | head -20", FLAGS, None),
-        ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
-        (
-            "export -p",
-            f'declare -x PATH="/bin"\ndeclare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n',
-            'declare -x PATH="/bin"\n',
-        ),
         (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
         (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
         (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),

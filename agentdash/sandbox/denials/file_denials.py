@@ -18,8 +18,7 @@ from agentdash.sandbox.denials.attribution import (
     prefix_of,
 )
 from agentdash.sandbox.denials.call import Call
-from agentdash.sandbox.denials.commands import RunCommand
-from agentdash.sandbox.denials.file_messages import Message, Reason, operation_of
+from agentdash.sandbox.denials.file_messages import Message, Reason
 from agentdash.sandbox.denials.findings import Finding, finding
 from agentdash.sandbox.denials.paths import databases_in, denies_read, may_write, place
 from agentdash.sandbox.denials.programs import WRITING_CODE, WRITING_TOOLS, Role
@@ -65,23 +64,6 @@ def _makes_parents(call: Call, message: Message, source: Attribution) -> bool:
     line = call.lines[message.last]
     known = "ENOENT" not in line or line.startswith("npm ")
     return known or is_agent or is_state or "recursive" in call.source
-
-
-def judge_nameless(call: Call, number: int, message: Message) -> Finding | None:
-    """Return the denial of which only the reason is left, if the script writes one refused file alone."""
-    written: dict[str, RunCommand] = {}
-    for command in call.script.commands or ():
-        operands = command.words if command.name in WRITING_TOOLS else ()
-        for word in (*command.written, *operands):
-            path = None if word.startswith("-") else place(word, command.cwd, call.home)
-            if word and path and _is_refused(call, path, message.reason):
-                written.setdefault(path, command)
-    if len(written) != 1:
-        return None
-    [(path, command)] = written.items()
-    source = Attribution(Strength.OWN, command)
-    operation = operation_of(f"{command.name}: ")
-    return finding(call, "filesystem", operation, "certain", path, source, number, number)
 
 
 def _is_refused(call: Call, path: str, reason: Reason) -> bool:

@@ -19,7 +19,6 @@ from agentdash.sandbox.flags.parts import (
     Other,
     Part,
     Parts,
-    Style,
     literal,
 )
 from agentdash.sandbox.shell.syntax import Script
@@ -39,7 +38,7 @@ _ON_ONE_LINE: Final = re.compile(
 )
 """Variables that hold no newline."""
 
-_VARIABLE: Final = re.compile(r"(?:declare -\w+ |export |typeset [-\w ]*)?[A-Za-z_]\w*=")
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=")
 """Another variable: no environment is empty, and an error is none."""
 
 
@@ -109,8 +108,8 @@ class State(msgspec.Struct, frozen=True):
             raise UnreadableError
         return self.changed(variables={**self.variables, name: value})
 
-    def dump(self, style: Style) -> Dump:
-        """Return what lists the environment.
+    def dump(self) -> Dump:
+        """Return what `env` lists.
 
         Raises:
             UnreadableError: a variable of the script may hold a line that looks like a flag's.
@@ -118,7 +117,7 @@ class State(msgspec.Struct, frozen=True):
         for value in self.variables.values():
             if any(map(_may_break, value or ())):
                 raise UnreadableError
-        return Dump(self.world.lines(*FLAGS), style, needed=_VARIABLE)
+        return Dump(self.world.lines(*FLAGS), needed=_VARIABLE)
 
 
 def _may_break(part: Part) -> bool:
@@ -170,10 +169,6 @@ class Call(msgspec.Struct, frozen=True):
     def texts(self) -> list[str | None]:
         """The arguments as text; None for those that are not known."""
         return [literal(word) for word in self.words[1:]]
-
-    def without(self, words: int) -> Call:
-        """Return the call of what it starts, behind some words."""
-        return msgspec.structs.replace(self, words=self.words[words:])
 
     def ends(self, *printed: Part, status: int | None = 0) -> list[Outcome]:
         """Return the one outcome that prints this."""
