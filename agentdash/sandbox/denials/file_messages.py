@@ -95,6 +95,7 @@ _FUNCTIONS: Final = word_set(
 _PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': |^\s{0,4}\S*/\S+?:(?: line)? \d+: ")
 """Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `; which script a shell runs,
 and where in it: `/bin/bash: line 1: `, `./build.sh: 3: `."""
+_RUBY_PATH: Final = Pattern(r" @ \w+ - (?:\([^,()]*, )?(?P<path>[^()]+?)\)?(?: \(Errno::\w+\))?$")
 _BARE: Final = Pattern(r"(?:^|: |cannot create )([\w.@+~-]+)$")
 _TAR: Final = Pattern(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
 """What tar says of a member, whose name is relative to where it extracts."""
@@ -151,12 +152,21 @@ def _behind(line: str, match: re.Match[str]) -> str:
 
 
 def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...]:
+    if ruby := _RUBY_PATH.match(behind):
+        return (ruby["path"],)
     inner = paths_in(reason)  # `Access to the path '/x' is denied`
     after = paths_in(behind)
     arrow = re.search(r"['\"`] -> ['\"`]", behind)
-    ordered = [*inner, *(reversed(after) if arrow else after), *reversed(paths_in(before))]
+    first = paths_in(before)
+    ordered = [*inner, *(reversed(after) if arrow else after)]
+    if "->" in before:
+        ordered += first  # `'link' -> 'its text'`
+    else:
+        ordered += reversed(first)
     if not ordered and (bare := _bare_path(before)):
         ordered.append(bare)
+    if bare_after := re.match(r":\s+([\w.@+~-]+)$", behind):
+        ordered.append(bare_after[1])
     ordered.sort(key=lambda path: "/" not in path)
     line = f"{before}{reason}{behind}"
     return tuple(dict.fromkeys(_extended(path, line, script) for path in ordered))
