@@ -123,7 +123,7 @@ def _show(
 ) -> None:
     """Open the screen over a hub and run both, with the services, until the screen is closed."""
     from agentdash.cli.attention import UserAttention
-    from agentdash.collect.diff import read_diff
+    from agentdash.collect.git import read_diff
     from agentdash.tui.app import AgentDash
 
     user = UserAttention(hub, clock, attention)

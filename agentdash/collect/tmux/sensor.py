@@ -28,8 +28,7 @@ from agentdash.collect.scheduler import (
     busy_interval,
     poll_repeatedly,
 )
-from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reason, run_commands
-from agentdash.collect.tmux.servers import TmuxServer
+from agentdash.collect.tmux.servers import NoAnswerError, TmuxServer, connect, failure_reason, run_commands
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey

@@ -14,7 +14,7 @@ from agentdash.sandbox.denials.attribution import (
     Strength,
 )
 from agentdash.sandbox.denials.call import Call
-from agentdash.sandbox.denials.file_denials import judge_file
+from agentdash.sandbox.denials.file_messages import judge_file
 from agentdash.sandbox.denials.findings import Finding, finding, merged
 from agentdash.sandbox.denials.hosts import operand_hosts
 from agentdash.sandbox.denials.lines import MAX_DENIALS, quote
