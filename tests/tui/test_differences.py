@@ -7,7 +7,7 @@ from agentdash.cli.attention import UserAttention
 from agentdash.demo.play import demo_hub
 from agentdash.model.causes import causes
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.fleet.differences import actual_words
+from agentdash.tui.fleet.cells import actual_words
 from agentdash.tui.worker.overview import remedies
 from tests import demo_day
 

@@ -138,7 +138,7 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
     columns = layout(COLUMNS, cells, look.glyphs)
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
-    assert width(columns.titles()) == cells + 1  # the gutter
+    assert width(columns.titles("attention", "")) == cells + 1  # the gutter
 
 
 def test_empty_state_shows_what_each_source_did_not_find():

@@ -3,20 +3,23 @@
 import json
 import math
 import time
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from agentdash.model.changes import FileChange
-from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
+from agentdash.model.conversation import Conversation, ConversationTurn, Message
+from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
+from agentdash.model.thread import Call
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.index import Mark
 from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_lines, conversation_tab
-from agentdash.tui.worker.file_reading import FileReading
+from agentdash.tui.worker.file_reading import Reading
 from tests.unit.captures import CHANGE_LOGS
 
 from . import sample_fleet
@@ -34,9 +37,10 @@ TALK = Conversation(
             at=NOW - 60,
             entries=(
                 Message(at=NOW - 60, role="user", text="make it\nwork"),
-                CallRecord(
+                Call(
                     id="a",
                     at=NOW - 50,
+                    line=0,
                     kind="command",
                     tool="exec_command",
                     text="make all",
@@ -44,12 +48,13 @@ TALK = Conversation(
                     outcome="ended",
                     exit_code=2,
                     output="long\noutput",
-                    denial="Read-only file system",
+                    denials=(Denial("filesystem", "write", "certain", "Read-only file system"),),
                     escalation=Escalation("escalated", "to install"),
                 ),
-                CallRecord(
+                Call(
                     id="b",
                     at=NOW - 40,
+                    line=0,
                     kind="patch",
                     tool="apply_patch",
                     text="update a.py",
@@ -63,7 +68,7 @@ TALK = Conversation(
                     ),
                 ),
                 Message(at=NOW - 30, role="agent", text="It works."),
-                CallRecord(id="c", at=NOW - 9, kind="command", tool="exec_command", text="sleep 60"),
+                Call(id="c", at=NOW - 9, line=0, kind="command", tool="exec_command", text="sleep 60"),
             ),
         ),
     ),
@@ -178,18 +183,16 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         assert 1 <= sum("$" in line for line in now) < sum("$" in line for line in everything)
 
 
-def test_only_what_has_changed_is_read_again(monkeypatch):
-    reader = FileReading(lambda path: ConversationFile(path).read)
-    worker, other = (replace(BY_NAME["main"], file=str(LOG), turns=turns) for turns in (1, 2))
-    assert reader.job(replace(worker, host="box"), math.inf) is None
-    job = reader.job(worker, math.inf)
-    assert reader.job(other, math.inf) is None  # while it is read
+def test_only_what_has_changed_is_read_again():
+    reader, log = Reading(lambda path: ConversationFile(Path(path)).read, interval=60.0), str(LOG)
+    job = reader.job(log, math.inf, asked="one")
+    assert reader.job(log, math.inf, asked="other") is None  # while it is read
     job()
-    assert reader.found(other).turns
-    assert reader.job(other, math.inf) is None  # just now
-    monkeypatch.setattr("agentdash.tui.worker.file_reading._INTERVAL_S", 0.0)
-    assert reader.job(worker, math.inf) is None  # nothing new
-    assert reader.job(other, math.inf) is not None
+    assert reader.found(log).turns
+    assert reader.job(log, math.inf, asked="other") is None  # just now
+    reader._interval = 0.0
+    assert reader.job(log, math.inf, asked="one") is None  # nothing new
+    assert reader.job(log, math.inf, asked="other") is not None
 
 
 def test_a_growing_file_is_read_on(tmp_path):
