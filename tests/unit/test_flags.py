@@ -7,7 +7,6 @@ import pytest
 from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
-from agentdash.sandbox.flags.reader import consistent_hypotheses
 
 NET = "CODEX_SANDBOX_NETWORK_DISABLED"
 SB = "CODEX_SANDBOX"
@@ -189,25 +188,6 @@ def test_what_a_filter_has_passed_on_has_its_pattern() -> None:
     assert read("env | grep ^CODEX", "CODEX_HOME=/x\n", 0) == CLEAN
     assert read("env | grep ^CODEX", "something went wrong\n", 0) == NOTHING
     assert read("env | grep ^CODEX | sort", f"HOME=/x\n{FLAGS}", 0) == NOTHING
-
-
-@pytest.mark.parametrize(
-    ("script", "output"),
-    [
-        ('x=$(env | grep CODEX); echo "$x"', "CODEX_HOME=/x\nNOTE=see CODEX_SANDBOX=seatbelt\n"),
-        ("echo -", "\n"),
-        ("env | grep --color=always CODEX_", "\x1b[01;31m\x1b[KCODEX_\x1b[m\x1b[KHOME=/x\n"),
-        ("[[ -n $CODEX_SANDBOX ]] && echo yes || echo no", "sh: 1: [[: not found\nno\n"),
-    ],
-)
-def test_the_true_environment_is_never_ruled_out(script: str, output: str) -> None:
-    assert (None, None) in consistent_hypotheses(script, output)
-
-
-def test_exit_code_counts() -> None:
-    assert read("env | grep CODEX", "", 1) == CLEAN
-    assert read("env | grep CODEX", "", 0) == NOTHING
-    assert read(f"printenv {SB}", "", 127) == NOTHING
 
 
 # ---------------------------------------------------------------- quotes
