@@ -64,7 +64,7 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
             f"--- env\n{HOME}--- dns\n",
         ),
         (
-            f'set -euo pipefail\n\n# look\necho "net=${{{NET}:-}}"   # one\necho "sb=${{{SB}:-}}"\n',
+            f'set -eu\n\n# look\necho "net=${{{NET}:-}}"   # one\necho "sb=${{{SB}:-}}"\n',
             "net=1\nsb=seatbelt\n",
             "net=\nsb=\n",
         ),

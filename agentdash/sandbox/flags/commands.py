@@ -164,8 +164,9 @@ def _set(call: Call) -> list[Outcome]:
             raise UnreadableError
         chosen = [name for name, letter in _OPTIONS.items() if letter in option or name == named]
         state = state.changed(**dict.fromkeys(chosen, option[0] == "-"))
-    lacking = call.fails_in("dash", "pipefail") if state.pipefail else []
-    return [Outcome(state), *(outcome.changed(ends="exit") for outcome in lacking)]
+    if state.pipefail:
+        state.require("bash", "zsh")
+    return [Outcome(state)]
 
 
 _OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "|"}
@@ -177,7 +178,8 @@ def _declare(call: Call) -> list[Outcome]:
     state = call.state
     if not call.texts or call.texts[0] in ("-p", "-x", "-px", "-xp"):
         return call.unknown()  # they list variables
-    lacking = call.fails_in("dash", "not found") if call.name in ("declare", "typeset") else []
+    if call.name in ("declare", "typeset"):
+        state.require("bash", "zsh")
     for word in call.words[1:]:
         first = word[0] if word else ""
         name, equals, value = first.partition("=") if isinstance(first, str) else ("", "", "")
@@ -189,7 +191,7 @@ def _declare(call: Call) -> list[Outcome]:
             raise UnreadableError
         if equals:
             state = state.with_variable(name, (value, *word[1:]))
-    return [Outcome(state), *lacking]
+    return [Outcome(state)]
 
 
 # ---------------------------------------------------------------- conditions
@@ -198,13 +200,12 @@ def _declare(call: Call) -> list[Outcome]:
 def _test(call: Call) -> list[Outcome]:
     """Run `test`, `[` or `[[`."""
     words = call.words[1:] if call.name == "test" else call.words[1:-1]
-    result = _holds(call, words)
-    found = call.ends(status=None if result is None else int(not result))
     if call.name == "[[":
-        return found + call.fails_in("dash", "not found")
-    if any(literal(word) == "==" for word in words):
-        found += call.fails_in("dash", "unexpected operator") + call.fails_in("zsh", "= not found", "exit")
-    return found
+        call.state.require("bash", "zsh")
+    elif any(literal(word) == "==" for word in words):
+        call.state.require("bash")
+    result = _holds(call, words)
+    return call.ends(status=None if result is None else int(not result))
 
 
 def _holds(call: Call, words: tuple[Parts, ...]) -> bool | None:

@@ -13,7 +13,6 @@ from agentdash.sandbox.flags.parts import (
     FLAGS,
     OWN,
     Dump,
-    Errors,
     FlagLine,
     Hole,
     Other,
@@ -108,6 +107,15 @@ class State(msgspec.Struct, frozen=True):
             raise UnreadableError
         return self.changed(variables={**self.variables, name: value})
 
+    def require(self, *dialects: str) -> None:
+        """Check that a shell runs the script of which the meaning of a command is known.
+
+        Raises:
+            UnreadableError: it may be another one.
+        """
+        if self.dialect not in dialects:
+            raise UnreadableError
+
     def dump(self) -> Dump:
         """Return what `env` lists.
 
@@ -177,10 +185,3 @@ class Call(msgspec.Struct, frozen=True):
     def unknown(self) -> list[Outcome]:
         """Return the outcome of a program that is not known: it prints anything."""
         return self.ends(*ANYTHING, status=None)
-
-    def fails_in(self, dialect: str, message: str, ends: str = "") -> list[Outcome]:
-        """Return the outcome in a shell that lacks the command, if this may be one."""
-        if self.state.dialect not in ("", dialect):
-            return []
-        printed = (Errors((Hole.LINE, message, Hole.LINE, "\n")),)
-        return [Outcome(self.state, printed, 1), *([Outcome(self.state, printed, 1, ends)] if ends else [])]
