@@ -271,8 +271,8 @@ def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) ->
     return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"
 
 
-_NO_SESSIONS: Final = "has no sessions yet"
-"""The end of the detail of a Codex home without sessions (`agents/codex/home.py`)."""
+_ABSENT: Final = (NO_SERVER, "has no sessions yet")
+"""How the detail of a source ends that has nothing to read: tmux, a Codex home (`agents/codex/home.py`)."""
 
 
 class RemoteSource:
@@ -339,7 +339,7 @@ class RemoteSource:
 
     def _events(self, host: RemoteHost) -> list[Event]:
         now, link = self._clock.now(), host.link
-        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not _is_absent(detail)]
+        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not detail.endswith(_ABSENT)]
         is_well = link.state is LinkState.CONNECTED and not link.detail and not failed
         detail = "; ".join(part for part in (link.detail, *failed) if part)
         shown = detail or f"{len(host.workers)} workers, agentdash {link.version or '?'}"
@@ -347,11 +347,6 @@ class RemoteSource:
             shown = "connecting"
         health = SourceSeen(at=now, name=f"host {link.name}", ok=is_well, detail=shown)
         return [RemoteSeen(at=now, host=host), health]
-
-
-def _is_absent(detail: str) -> bool:
-    """Return whether a source there has nothing to read, which is not a failure."""
-    return detail == NO_SERVER or detail.endswith(_NO_SESSIONS)
 
 
 SCHEMA: Final = "agentdash.change/2"

@@ -268,7 +268,7 @@ class Text:
         if key not in self._others:
             self._others[key] = [
                 _NEEDED * bool(dump.needed and dump.needed.match(line.text))
-                if len(line.text) > MAX_SEARCHED or _is_found(line, dump)
+                if len(line.text) > MAX_SEARCHED or all(each.search(line.text) for each in dump.required)
                 else None
                 for line in self._lines
             ]
@@ -282,11 +282,6 @@ def _lines_of(text: str) -> Iterator[Line]:
         end = start + len(piece) + 1
         yield Line(start, end, piece, _ENTRY.fullmatch(piece) if STEM in piece else None)
         start = end
-
-
-def _is_found(line: Line, dump: Dump) -> bool:
-    """Return whether all is found in a line that filters look for."""
-    return all(pattern.search(line.text) for pattern in dump.required)
 
 
 def _covers(spans: list[Span], low: int, high: int) -> bool:
