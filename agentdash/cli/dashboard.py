@@ -17,7 +17,15 @@ import click
 
 from agentdash import __version__
 from agentdash.cli import termination
-from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, SPEEDS, carrier_of, config_of, options
+from agentdash.cli.options import (
+    APPEARANCE_OPTIONS,
+    FLEET_OPTIONS,
+    SPEED_OPTION,
+    SPEEDS,
+    carrier_of,
+    config_of,
+    options,
+)
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, state_folder
@@ -39,14 +47,7 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 
 @click.command()
 @options(APPEARANCE_OPTIONS)
-@click.option(
-    "--speed",
-    type=click.Choice(list(SPEEDS)),
-    default="1",
-    show_default=True,
-    metavar="N",
-    help="Factor of real time, from 0.25 to 64.",
-)
+@SPEED_OPTION
 def demo(speed: str, **given: Any) -> None:
     """Show the dashboard over recorded sessions. Needs neither tmux nor Codex.
 
