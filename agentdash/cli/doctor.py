@@ -8,8 +8,7 @@ import click
 
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, carrier_of, config_of, json_option, options
 from agentdash.cli.output import show
-from agentdash.report.diagnose import diagnose
-from agentdash.report.doctor import print_doctor
+from agentdash.report.doctor import diagnose, print_doctor
 from agentdash.report.redact import Scrubber, map_texts
 
 

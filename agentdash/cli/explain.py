@@ -30,7 +30,7 @@ from agentdash.report.explain import ScreenshotReport, explain_report, print_exp
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@json_option("explain/2")
+@json_option("explain/3")
 def explain(target: str | None, screen: TextIO | None, agent: str | None, as_json: bool, **given: Any) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
@@ -85,7 +85,7 @@ def _screenshot(text: str, agent: str | None) -> ScreenshotReport:
     )
     if text.lstrip().startswith("{"):
         try:
-            shot = msgspec.convert(msgspec.json.decode(text)["workers"][0]["pane"], ScreenshotReport)
+            shot = msgspec.convert(msgspec.json.decode(text)["workers"][0]["screenshot"], ScreenshotReport)
         except (msgspec.DecodeError, LookupError, TypeError, RecursionError) as error:
             what = "give a screen, or what `explain %4 --json` printed"
             raise click.BadParameter(f"it has no pane: {what}", param_hint="--screen") from error

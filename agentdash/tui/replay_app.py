@@ -242,11 +242,11 @@ class ReplayApp(AgentDash):
         """Draw a snapshot, with the workers whose panes have gone since the replay begins: they stay. Of a
         session only its family is drawn."""
         begin = self._player.begin
-        snapshot = members_only(snapshot) if self._player.paths else snapshot
+        snapshot = members_only(snapshot) if self._player.family.paths else snapshot
         past = (each.shown for each in snapshot.past if not each.is_stale)
         gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
-        if not self._is_lone and len(self._player.paths) == len(snapshot.workers) == 1:
+        if not self._is_lone and len(self._player.family.paths) == len(snapshot.workers) == 1:
             self._is_lone = True
             self.root.zoom()
             self.root.footer.show_hints((*HINTS, "tab-right", "quit", "help"))
@@ -315,7 +315,7 @@ class ReplayApp(AgentDash):
 
     def action_export(self) -> None:
         """Edit the name of the file to export to."""
-        self.bar.export.edit(f"session-{self._player.thread[:8]}.html")
+        self.bar.export.edit(f"session-{self._player.family.thread[:8]}.html")
 
     @on(FilterBar.Closed, "#export")
     def _export_entered(self, event: FilterBar.Closed) -> None:
@@ -332,7 +332,7 @@ class ReplayApp(AgentDash):
             self._player.seek(min(1.0, int(share[1]) / 100))
         elif not self._player.seek_typed(text):
             self.show_message(f"Searching for {text} ...")
-            job = partial(self._run_search, TextSearch(text, self._player.paths))
+            job = partial(self._run_search, TextSearch(text, self._player.family.paths))
             self.run_worker(job, thread=True, name="find", group="find", exclusive=True)
         self.draw()
 
@@ -363,7 +363,8 @@ class ReplayApp(AgentDash):
             return
         self._hit = (self._hit + 1) % len(self._hits)
         hit = self._hits[self._hit]
-        self._player.pause_at(hit.at)
+        self._player.playing = False
+        self._player.seek_time(hit.at)
         if hit.thread in self._by_id:
             self.select_worker(hit.thread)
         self.draw()

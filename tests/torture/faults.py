@@ -35,7 +35,7 @@ _READERS: Final = (
 
 
 _IMPORTED_LATE: Final = """
-tree_sitter_bash encodings.ascii encodings.idna html platformdirs.unix tomllib zstandard multiprocessing.pool
+encodings.ascii encodings.idna html platformdirs.unix tomllib zstandard multiprocessing.pool
 websockets.asyncio.client watchfiles rich.table sqlite3 ahocorasick_rs
 """
 """Modules that commands import when they run."""

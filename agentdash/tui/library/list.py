@@ -14,7 +14,7 @@ from textual.message import Message
 
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State
-from agentdash.prices import cost, cost_text
+from agentdash.prices import tokens_and_cost
 from agentdash.replay.library.entry import NEWEST, SORTS, Entry, FamilyMember, SessionFamily, group_families
 from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import Hit
@@ -155,9 +155,7 @@ def detail(entry: Entry, cells: int, look: Look) -> list[Line]:
     for label, prompt in (("first", entry.prompt), ("last", entry.last_prompt)):
         if prompt and prompt != entry.title and not (label == "last" and prompt == entry.prompt):
             lines.append(fit((Span(pad(f"{label}:", 7), "muted"), Span(prompt)), cells, dots))
-    total, price = sum(each.usage.total for each in entry.by_model), cost(entry.by_model)
-    spent = f"{total:,} tokens" if total else ""
-    spent += f", {cost_text(price)}" if total and price and price.priced_usd else ""
+    spent = tokens_and_cost(entry.by_model)
     facts = (f"{entry.agent} {entry.version or ''}".strip(), entry.model, entry.source, spent)
     lines.append(fit((Span(dot.join(filter(None, facts)), "muted"),), cells, dots))
     lines.append((Span(elide_middle(entry.key, cells, dots), "muted"),))

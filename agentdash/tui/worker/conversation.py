@@ -10,7 +10,6 @@ from typing import Final
 
 from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import (
-    CallRecord,
     Conversation,
     ConversationTurn,
     Message,
@@ -57,24 +56,16 @@ def absent_lines(tab: str, worker: Worker, cells: int, look: Look) -> list[Line]
     else:
         return paragraph("Reading the session's file.", cells, "muted")
     if tab == "Commands" and worker.calls:
-        return _command_lines([record(call) for call in worker.calls], cells, look)
+        return _command_lines(worker.calls, cells, look)
     return paragraph(why, cells, "muted")
 
 
-def record(call: Call) -> CallRecord:
-    """Return a call of a snapshot as one of a conversation."""
-    same = set(Call.__struct_fields__) & set(CallRecord.__struct_fields__)
-    fields = {name: getattr(call, name) for name in same}
-    kind = "command" if call.kind == "poll" else call.kind
-    return CallRecord(**fields | {"kind": kind, "denial": call.denial.quote if call.denial else None})
-
-
-def call_words(call: CallRecord) -> Line:
+def call_words(call: Call) -> Line:
     """Return what was called: `$ pytest -q`."""
     return Span(f"{call.label} ", "muted"), Span(call.text)
 
 
-def outcome(call: CallRecord, now: float) -> Span:
+def outcome(call: Call, now: float) -> Span:
     """Return how a call ended and how long it took: `ok 0.2s`, `exit 1 2.0s`, `denied`, `running 9s`."""
     if call.outcome is None:
         return Span(f"running {age(now - call.at)}", "live")
@@ -112,7 +103,7 @@ def _turn(turn: ConversationTurn, skipped: int, cells: int, look: Look) -> Itera
     before: object = None
     for entry in turn.entries[skipped:]:
         if isinstance(entry, Message):
-            if isinstance(before, CallRecord):
+            if isinstance(before, Call):
                 yield BLANK
             tone: Tone = "strong" if entry.role == "user" else ""
             head = (Span(_ROLES[entry.role], "muted"),)
@@ -152,8 +143,8 @@ def _changes(found: Conversation, cells: int, look: Look) -> list[Line]:
     return [*(lines or paragraph(none, cells, "muted")), *_gap(found, cells, 1, 1)]
 
 
-def _changed_files(call: CallRecord, cells: int, look: Look) -> Iterator[Line]:
-    tone: Tone = "stuck" if call.has_changed is False else "muted"
+def _changed_files(call: Call, cells: int, look: Look) -> Iterator[Line]:
+    tone: Tone = "stuck" if call.failed else "muted"
     for change in call.changes:
         right = (Span(f"{change_words(call, change)} {line_counts(change)}".rstrip(), tone),)
         yield justify((Span(shown_paths(change, call.cwd), "strong"),), right, cells, look.glyphs.ellipsis)
@@ -192,7 +183,7 @@ def _commands(found: Conversation, cells: int, look: Look) -> list[Line]:
     return [*lines, *_gap(found, cells, len(shown), len(commands))]
 
 
-def _command_lines(shown: Sequence[CallRecord], cells: int, look: Look) -> list[Line]:
+def _command_lines(shown: Sequence[Call], cells: int, look: Look) -> list[Line]:
     """Return when each command ran, the whole command, how it ended, how long it took."""
     column = stamp_cells((call.at for call in shown), look.now)
     lines: list[Line] = []
@@ -206,7 +197,7 @@ def _command_lines(shown: Sequence[CallRecord], cells: int, look: Look) -> list[
     return lines
 
 
-def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
+def _about(call: Call, indent: int, cells: int) -> Iterator[Line]:
     """Yield what is unusual about a command: that the user typed it, what it asked for, what was denied."""
     if call.by_user:
         yield from paragraph("typed by the user: runs without a sandbox", cells, "muted", indent=indent)
@@ -217,7 +208,7 @@ def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
     yield from _denied(call, indent, cells)
 
 
-def _denied(call: CallRecord, indent: int, cells: int) -> list[Line]:
+def _denied(call: Call, indent: int, cells: int) -> list[Line]:
     """Return what was denied, on lines of its own."""
     head = (Span(" " * indent + "denied: ", "stuck"),)
-    return paragraph(call.denial, cells, "stuck", head=head, cap=4) if call.denial else []
+    return paragraph(call.denial.quote, cells, "stuck", head=head, cap=4) if call.denial else []

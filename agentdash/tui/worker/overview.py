@@ -22,7 +22,7 @@ from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
-from agentdash.tui.worker.conversation import call_words, outcome, record
+from agentdash.tui.worker.conversation import call_words, outcome
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
@@ -78,7 +78,7 @@ def cost_words(worker: Worker) -> str:
     """Return what a worker has cost, `$0.12`: by list prices, else by its screen; empty if not known."""
     found, shown = cost(worker.tokens.by_model), worker.on_screen
     if found is not None:
-        return cost_text(found) if found.usd is not None or found.priced_usd > 0 else ""
+        return cost_text(found)
     return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
@@ -216,8 +216,7 @@ def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
 def _moment(moment: Moment, call: Call | None, look: Look) -> tuple[Line, Line]:
     """Return what happened, and how a call ended."""
     if moment.kind == "call" and call is not None:
-        ran = record(call)
-        return call_words(ran), (outcome(ran, look.now),)
+        return call_words(call), (outcome(call, look.now),)
     label = "$ " if moment.kind == "call" else f"{_LABELS.get(moment.kind, moment.kind)}: "
     return (Span(label, "muted"), Span(clean_line(moment.text), _TONES.get(moment.kind, ""))), ()
 
