@@ -125,6 +125,7 @@ class AgentDash(BaseApp[None]):
         self._clock = clock
         self._by_id: dict[str, Worker] = {}
         self._feed_error: str | None = None
+        """Why the feed gives no more snapshots."""
         self.attention = attention
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
@@ -150,11 +151,6 @@ class AgentDash(BaseApp[None]):
         """The selected worker."""
         return self._by_id.get(self.selected_id or "")
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether the cursor rests, so that the selected worker is shown in detail."""
-        return time.monotonic() - self._moved_at >= _REST_S
-
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
         return self.root
@@ -171,9 +167,8 @@ class AgentDash(BaseApp[None]):
                 self.take(snapshot)
             self._feed_error = "The feed has ended: what is shown here will not change any more."
         except Exception as error:  # of any type: the screen must show that it is out of date
-            self._feed_error = clean_line(
-                f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}"
-            )
+            reason = clean_line(f"{type(error).__name__}: {error}")
+            self._feed_error = f"The feed has broken off, what is shown here is old: {reason}"
         self.draw()
 
     def take(self, snapshot: Snapshot) -> None:
@@ -198,17 +193,21 @@ class AgentDash(BaseApp[None]):
                 if not self._has_chosen and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
+        problem = self._feed_error
+        if self.snapshot is not None and (failure := self.snapshot.failure) is not None:
+            problem = f"engine: {failure.text}: what is shown may be old ({self.options.debug_log_hint})"
+        here = self.worker if self.worker and not self.worker.host else None
         view = View(
             Look(self._clock.now(), self.glyphs, self.options.thresholds),
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
-            is_at_rest=self.is_at_rest,
+            is_at_rest=time.monotonic() - self._moved_at >= _REST_S,
             banner=self.options.banner,
             caption=self.caption(),
-            feed_error=self._problem(),
-            conversation=self._conversation.found(self.worker.file) if self.worker else None,
-            diff=self._diff.found(self.worker.cwd) if self.worker else None,
+            feed_error=problem,
+            conversation=self._conversation.found(here.file) if here else None,
+            diff=self._diff.found(here.cwd) if here and here.git else None,
         )
         if self.root.is_mounted:
             self.root.draw(view)
@@ -253,13 +252,6 @@ class AgentDash(BaseApp[None]):
             self.last_key_at, self._touched_at = now, time.monotonic()
             self._has_chosen = self._has_chosen or isinstance(event, Key | MouseDown)
         await super().on_event(event)
-
-    def _problem(self) -> str | None:
-        """Return why what is shown may be old, in one sentence."""
-        failure = self.snapshot.failure if self.snapshot else None
-        if failure is None:
-            return self._feed_error
-        return f"engine: {failure.text}: what is shown may be old ({self.options.debug_log_hint})"
 
     def select_worker(self, worker: str) -> None:
         """Select a worker; clear the filter if it hides the worker."""
@@ -334,12 +326,12 @@ class AgentDash(BaseApp[None]):
             return
         while not worker.children and worker.parent in self._by_id:
             worker = self._by_id[worker.parent]
-        if not worker.children:
+        if worker.children:
+            self.selected_id = worker.id
+            self.root.toggle_fold(worker)
+            self.draw()
+        else:
             self.show_message("This worker has no children to fold.")
-            return
-        self.selected_id = worker.id
-        self.root.toggle_fold(worker)
-        self.draw()
 
     def action_past(self) -> None:
         """Show or hide past workers; with the cursor on the first of them, where it was on none."""

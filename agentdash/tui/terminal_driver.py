@@ -74,17 +74,6 @@ def _output() -> IO[str]:
     return cast("IO[str]", errors)
 
 
-def _read(descriptor: int) -> bytes:
-    """Return what was typed.
-
-    Raises:
-        OSError: the terminal has vanished.
-    """
-    if not (data := os.read(descriptor, _READ_BYTES)):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-    return data
-
-
 class _KeyParser(XTermParser):
     """Textual's parser of what a terminal sends, which drops a sequence that it cannot parse.
 
@@ -193,7 +182,9 @@ class TerminalDriver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], _LOOK_INTERVAL_S)[0]:
-                text = decode(_read(self.fileno))
+                if not (data := os.read(self.fileno, _READ_BYTES)):  # the terminal has vanished
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                text = decode(data)
                 for message in parser.feed(text) if text else ():
                     self.process_message(message)
             for message in parser.tick():

@@ -93,18 +93,15 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.call_later(self._show_listed, listed)
-        known = {
-            key: self._library.refresh(entry) for key, entry in self.model.entries.items() if entry.is_read
-        }
-        reported = time.monotonic()
-        portion: list[Entry] = []
+        read = [entry for entry in self.model.entries.values() if entry.is_read]
+        known = {entry.key: self._library.refresh(entry) for entry in read}
+        reported, portion = time.monotonic(), []
         entries = [known.get(entry.key, entry) for entry in listed]
         for entry in self._library.fill(entries, lambda: self._visible_keys):
             portion.append(entry)
             if time.monotonic() - reported > _REPORT_INTERVAL_S:
                 self.call_later(self._show_read, portion)
-                portion = []
-                reported = time.monotonic()
+                reported, portion = time.monotonic(), []
             if worker.is_cancelled:
                 return
         self.call_later(self._show_read, portion)
@@ -223,14 +220,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _export_submitted(self, event: FilterBar.Closed) -> None:
         entry, file = self._selected_entry(), event.text.strip()
         if event.submitted and file and entry is not None:
-            self.show_message(f"Writing {file} ...")
-            self.run_worker(partial(self._write, entry, file), thread=True, name="export")
+            self.export(partial(self._export, entry.id if entry.recording else str(entry.path)), file)
         focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)
-
-    def _write(self, entry: Entry, file: str) -> None:
-        """Export a session. Runs in a thread."""
-        target = entry.id if entry.recording else str(entry.path)
-        self.call_later(self.show_message, self._export(target, Path(file).expanduser()))
 
     # ---------------------------------------------------------------- selected session
 
@@ -301,7 +292,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             for bar in self.root.query("FilterBar.-editing").results(FilterBar):
                 bar.action_back()
             self.root.sessions.focus()
-        elif self.model.query.text:
+        else:
             self._apply_filter("")
 
     def action_leave(self) -> None:
