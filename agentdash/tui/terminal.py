@@ -60,12 +60,8 @@ def own_terminal() -> Iterator[Callable[[], None]]:
 
 def _require_terminal() -> None:
     for name, stream in (("input", sys.__stdin__), ("output", sys.__stdout__)):
-        try:
-            if stream is not None and stream.isatty():
-                continue
-        except ValueError:  # it is closed
-            pass
-        raise NoTerminalError(f"standard {name} is not a terminal")
+        if stream is None or stream.closed or not stream.isatty():
+            raise NoTerminalError(f"standard {name} is not a terminal")
     if os.environ.get("TERM") == "dumb":
         raise NoTerminalError("TERM is dumb")
 

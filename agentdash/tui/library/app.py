@@ -108,8 +108,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
 
     def _show_listed(self, entries: Sequence[Entry]) -> None:
         self._problem = None if entries else self._library.problem or ""
-        self.model.keep({entry.key for entry in entries})
-        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
+        self.model.list(entries)
         self._arrange()
 
     def _show_read(self, entries: Sequence[Entry]) -> None:
