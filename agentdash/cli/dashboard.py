@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from agentdash.cli.live_hub import LiveHub
     from agentdash.engine.hub import Hub
     from agentdash.model.pane import PaneKey
-    from agentdash.model.source import Clock
     from agentdash.model.worker import Worker
-    from agentdash.store.journal import Recorder
     from agentdash.store.status_file import Publisher
     from agentdash.tui.app import AgentDash
 
@@ -91,7 +89,11 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
 
     return_freed_memory()
     clock = SystemClock()
-    recorder = _recorder(config.record, clock) if config.record else None
+    recorder = None
+    if config.record:
+        from agentdash.store.journal import Recorder
+
+        recorder = Recorder(config.record, clock, version=__version__, host=platform.node())
     sources = [recorder] if recorder else []
     live = live_hub(config, clock, *sources, observer=recorder.record if recorder else None)
     hub, publisher = live.hub, Publisher(config.codex_home or default_home(), clock)
@@ -119,12 +121,6 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
         finally:
             if app.last_key_at is not None:
                 user.look(app.last_key_at)
-
-
-def _recorder(folder: Path, clock: Clock) -> Recorder:
-    from agentdash.store.journal import Recorder
-
-    return Recorder(folder, clock, version=__version__, host=platform.node())
 
 
 def _attach_commands(config: Config) -> Callable[[Worker], str]:

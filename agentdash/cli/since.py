@@ -69,8 +69,8 @@ def _begin(text: str, now: float) -> float:
     from agentdash.replay.clock import parse_time
 
     if text in ("today", "yesterday"):
-        midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        return (midnight - timedelta(days=text == "yesterday")).timestamp()
+        day = datetime.fromtimestamp(now).astimezone() - timedelta(days=text == "yesterday")
+        return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if not text.strip().isdecimal() and (span := parse_span(text)) is not None:
         return max(0.0, now - span)
     begin = parse_time(text, now - _DAY_S, now)

@@ -45,12 +45,10 @@ NEEDS = [
         for escalation in (None, Escalation("escalated", "The push needs the network."))
     ),
     *(short.asks(text) for text in ("Which port?", QUESTION)),
-    short.idle(),
-    *(short.refused(text, "the approval policy") for text in ("npm publish", LONG_COMMAND)),
+    short.IDLE,
     short.provider(QUESTION),
     Fact(FactKind.SANDBOX, "sandbox failed:", "bwrap: setting up uid map: Permission denied"),
     short.crashed(None, QUESTION),
-    short.by_status("waiting", "permission prompt"),
 ]
 """The facts of prompts, questions, denials, refusals, failures."""
 
