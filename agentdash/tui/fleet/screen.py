@@ -144,7 +144,7 @@ class FleetScreen(Page):
     # ---------------------------------------------------------------- rows
 
     def order(self, snapshot: Snapshot, *, is_held: bool = False) -> None:
-        """Filter and order the rows; while they are held under one filter and order, they keep their places."""
+        """Filter and order the rows; held ones keep their places under the same filter and order."""
         shows_past = self.arrangement.shows_past or self.filter.active
         order = self.arrangement._replace(shows_past=shows_past)
         before, self._arranged_by = self._arranged_by, (self.filter, order)
