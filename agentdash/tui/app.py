@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -41,7 +41,6 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
 from agentdash.tui.view import View
-from agentdash.tui.worker.file_reading import Reading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
 
@@ -64,6 +63,7 @@ class WorkerProvider(Provider):
                 yield Hit(score, name, go, text=worker.name, help=f"go to it: {state}")
 
 
+T = TypeVar("T")
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0
@@ -82,6 +82,55 @@ def _open_conversation(path: str) -> Callable[[float], Conversation]:
     from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
 
     return ConversationFile(Path(path)).read
+
+
+class Reading(Generic[T]):
+    """What was read of one file or directory, that of the selected worker.
+
+    Args:
+        open_file: returns a function that reads a path up to a time (unix seconds), and reads on where it
+            stopped when it is called again.
+        interval: seconds between two readings of one path.
+    """
+
+    def __init__(self, open_file: Callable[[str], Callable[[float], T]], interval: float) -> None:
+        self._open = open_file
+        self._interval = interval
+        self._path: str | None = None
+        self._read_path: Callable[[float], T] | None = None
+        self._found: T | None = None
+        self._asked: object = None
+        self._read_at = 0.0
+        self._is_reading = False
+
+    def found(self, path: str | None) -> T | None:
+        """Return what was read of a path; None before."""
+        return self._found if path == self._path else None
+
+    def job(self, path: str, until: float, asked: object = None) -> Callable[[], None] | None:
+        """Return what reads a path, to be run in a thread; None if it was read just now, or is being read.
+
+        Args:
+            until: time up to which (unix seconds).
+            asked: what the content depends on: if that is as it was, nothing is read. None: not known.
+        """
+        if self._is_reading:
+            return None
+        if path != self._path:
+            self._path, self._read_path, self._found = path, None, None
+        elif time.monotonic() < self._read_at + self._interval or (asked and asked == self._asked):
+            return None
+        self._asked = asked
+        self._is_reading = True
+        return partial(self._read, path, until)
+
+    def _read(self, path: str, until: float) -> None:
+        try:
+            self._read_path = self._read_path or self._open(path)
+            self._found = self._read_path(until)
+        finally:
+            self._read_at = time.monotonic()
+            self._is_reading = False
 
 
 def _after(names: Iterable[str], name: str) -> str:

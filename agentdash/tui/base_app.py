@@ -26,8 +26,8 @@ from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
-from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.textual_internals import (
+    TerminalDriver,
     discard_prints,
     end_failed,
     failure,

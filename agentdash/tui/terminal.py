@@ -1,6 +1,6 @@
 """The terminal of the full-screen commands: required, and restored however they end.
 
-Without Textual, whose import takes longer than the check: the driver of the app is in `terminal_driver`.
+Without Textual, whose import takes longer than the check: the driver of the app is in `textual_internals`.
 """
 
 from __future__ import annotations
