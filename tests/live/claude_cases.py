@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.live.claude import VERSIONS, ClaudeLab, install
-from tests.live.scripted_server import Script
+from tests.live.model_server import Script
 
 DATA: Final = Path(__file__).parents[1] / "data" / "claude"
 WRITE: Final = "touch $HOME/wrote && echo wrote; grep -E 'Seccomp:|NoNewPrivs' /proc/self/status; sleep {0}"

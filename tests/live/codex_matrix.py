@@ -49,9 +49,7 @@ class MatrixLab:
         steps: list[dict[str, str]] = [{"run": ""}, {"say": "done"}]
         self.lab = Lab(install(version), {"first": steps, "again": steps}, settings.top)
         self._probe = f"agentdash-{self.lab.root.name}"
-        steps[0]["run"] = PROBE.format(
-            name=self._probe, port=self.lab.model.url.rpartition(":")[2].split("/")[0]
-        )
+        steps[0]["run"] = PROBE.format(name=self._probe, port=self.lab.model.port)
         self.rootfs = self.lab.root / "rootfs"
         self._write()
 

@@ -15,7 +15,7 @@ from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.clis import install
-from tests.live.scripted_server import Script
+from tests.live.model_server import Script
 from tests.live.workers import WorkerLab, WorkerPane, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")

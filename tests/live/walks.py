@@ -12,8 +12,8 @@ from typing import NamedTuple
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.codex import MENU, UNTIL_LET_GO, Lab, Pane
+from tests.live.model_server import Script
 from tests.live.patience import scaled
-from tests.live.scripted_server import Script
 from tests.live.watched import Watched
 
 Act = Callable[[Lab, Pane], Awaitable[None]]

@@ -34,9 +34,10 @@ from typing import Final, NamedTuple
 from tests.live.clis import new_root
 from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
-from tests.torture.faults import make_place
+from tests.live.tmux import panes
 from tests.torture.readonly_commands import Command, commands, missing_commands
-from tests.torture.soak import panes
+from tests.torture.soak import DRAWS
+from tests.torture.stage import make_place
 
 _TRACED: Final = (
     "%file,connect,bind,listen,kill,tkill,tgkill,ptrace,process_vm_readv,process_vm_writev,"
@@ -337,7 +338,7 @@ def main() -> int:
         _add_ssh(programs, env)
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
-        with panes(3, env), serving(place.home):
+        with panes(3, env, [sys.executable, "-ISc", DRAWS]), serving(place.home):
             pane = {"TMUX": f"{root}/tmux-{os.getuid()}/default,1,0", "TMUX_PANE": "%0"}
             server = Server(env)
             allowed = [trace(run, env | pane if run.in_pane else env, around, server) for run in runs]

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from agentdash.cli import COMMANDS
-from tests.torture.faults import GOOD
+from tests.torture.stage import GOOD
 
 MEMORY: Final = ("memory-2.sqlite",)
 DIGESTS: Final = ("digests.sqlite",)

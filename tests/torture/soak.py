@@ -12,19 +12,18 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import re
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from tests.bench.latency import append_message
+from tests.bench.meter import Usage, usage
 from tests.bench.realistic import make_realistic_home
 from tests.live.terminal import READY, Terminal
+from tests.live.tmux import panes
 
 _HISTORY_MB: Final = 0.5
 """Of a session at the start: more commands and moments than are kept."""
@@ -32,48 +31,12 @@ _KEY_INTERVAL_S: Final = 3.0
 _KEYS: Final = (b"j", b"k", b"m", b"m", b"G", b"g", b"?", b"?", b"\t")
 _SETTLED_MINUTE: Final = 5
 _MAX_GROWTH_MB: Final = 5.0
-_DRAWS: Final = """
+DRAWS: Final = """
 import itertools, sys, time
 for number in itertools.count():
     print(f"\\033]2;title {number % 7}\\a{number} " + "text " * 8, flush=True)
     time.sleep(1)
 """
-
-
-class Usage(NamedTuple):
-    """What the dashboard uses."""
-
-    rss_mb: float
-    cpu_s: float
-    descriptors: int
-    threads: int
-
-
-def usage(pid: int) -> Usage:
-    """Return what a process uses now."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    (rss_kb,) = re.findall(r"VmRSS:\s+(\d+)", status)
-    (threads,) = re.findall(r"Threads:\s+(\d+)", status)
-    cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return Usage(int(rss_kb) / 1e3, cpu_s, len(list(Path(f"/proc/{pid}/fd").iterdir())), int(threads))
-
-
-@contextmanager
-def panes(count: int, env: Mapping[str, str]) -> Iterator[None]:
-    """Run a tmux server with panes that draw once a second while the block runs."""
-
-    def tmux(*arguments: str) -> None:
-        subprocess.run(["tmux", "-f", os.devnull, *arguments], env=env, check=True, capture_output=True)
-
-    draw = [sys.executable, "-ISc", _DRAWS]
-    tmux("new-session", "-d", "-x", "100", "-y", "30", *draw)
-    try:
-        for _ in range(count - 1):
-            tmux("new-window", "-d", *draw)
-        yield
-    finally:
-        tmux("kill-server")
 
 
 def soak(minutes: int, workers: int, lines_per_s: float) -> Iterator[Usage]:
@@ -100,7 +63,7 @@ def soak(minutes: int, workers: int, lines_per_s: float) -> Iterator[Usage]:
             "TMUX_TMPDIR": folder,
         }
         rollouts = sorted(home.rglob("*.jsonl"))
-        with panes(workers, env):
+        with panes(workers, env, [sys.executable, "-ISc", DRAWS]):
             command = [sys.executable, "-m", "agentdash", "--record", str(root / "journal")]
             terminal = Terminal(command, env, columns=120, lines=36)
             try:
