@@ -103,12 +103,8 @@ def is_default(color):
     ("term", "colorterm", "theme"),
     [
         ("linux", "", "terminal"),
-        ("xterm-16color", "", "terminal"),
-        ("screen", "", "terminal"),
-        ("tmux", "", "terminal"),
         ("xterm", "", "terminal"),
         ("xterm-256color", "", "dark"),
-        ("xterm-kitty", "", "dark"),
         ("", "", "dark"),
         ("linux", "truecolor", "dark"),
     ],

@@ -14,11 +14,10 @@ from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
 from agentdash.model.thread import Call
 from agentdash.replay.conversation import ConversationFile
-from agentdash.tui.app import AgentDash
+from agentdash.tui.app import AgentDash, Reading
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_lines, conversation_tab
-from agentdash.tui.worker.file_reading import Reading
 from tests.unit.captures import CHANGE_LOGS
 
 from . import sample_fleet
