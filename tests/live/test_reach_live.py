@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, wait_until
+from tests.live.patience import wait_until
 
 
-def _document(command: str, home: Path, tmux: Path, state: Path, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "agentdash", command, *arguments, "--codex-home", str(home), "-S", str(tmux)],
-        env={**os.environ, "XDG_STATE_HOME": str(state), "XDG_CONFIG_HOME": str(state)},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=scaled(60),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab, tmp_path: Path) -> None:
+def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab) -> None:
     """A sandboxed command reaches less than one without a sandbox, and the other's directory is a target."""
     step = {"tool": "exec_command", "args": {"cmd": "sleep 1000", "yield_time_ms": 500}}
     script = {name: [step, {"hold": "end"}, {"say": "done"}] for name in ("boxed", "free")}
@@ -40,16 +22,16 @@ def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab, tmp_path: Pat
     lab.exec("[[free]] go", "-s", "danger-full-access", "-C", str(other))
 
     def reaches() -> dict[str, dict[str, Any]]:
-        workers = _document("reach", lab.home, lab.tmux, tmp_path, "--json")["workers"]
+        workers = lab.document("reach")["workers"]
         return {each["name"].split("]]")[0].strip("["): each for each in workers if each["agent"] == "codex"}
 
     found: dict[str, dict[str, Any]] = {}
-
-    def both_run() -> bool:
-        found.update(reaches())
-        return all(found.get(name, {}).get("by") == "processes" for name in script)
-
-    wait_until(both_run, "a command of both workers")
+    wait_until(
+        lambda: (
+            found.update(reaches()) or all(found.get(name, {}).get("by") == "processes" for name in script)
+        ),
+        "a command of both workers",
+    )
     reached = {
         name: {
             (each["kind"], each["action"], each["path"]): each["certainty"] for each in found[name]["reached"]
@@ -69,8 +51,8 @@ def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab, tmp_path: Pat
     assert bashrc not in reached["boxed"]
 
     def branches() -> dict[str, str | None]:
-        status = _document("status", lab.home, lab.tmux, tmp_path, "--json=git,cwd")
-        return {each["cwd"]: each["git"] and each["git"]["branch"] for each in status["workers"]}
+        workers = lab.document("status")["workers"]
+        return {each["cwd"]: each["git"] and each["git"]["branch"] for each in workers}
 
     # one look spends 0.05 s on all repositories
     wait_until(lambda: branches().get(str(lab.workspace)) == "topic", "the branch")

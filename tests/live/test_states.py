@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
+
 from agentdash.model.states import State
 from tests.live import opencode, walks
 from tests.live.conftest import OpenLab
@@ -64,3 +67,20 @@ async def test_codex_exec(codex: OpenLab) -> None:
             lab.exec(f"[[{marker}]] go", *flags)
             found = await seen.until(lambda w, m=marker, s=state: w.name == f"[[{m}]] go" and w.state is s)
             assert found.notes == ()
+
+
+async def test_codex_exec_waits_for_its_standard_input(codex: OpenLab) -> None:
+    """In a pane, and outside; it begins when the pipe is closed."""
+    lab = codex(walks.CODEX)
+    command = [str(lab.binary), "exec", "--skip-git-repo-check", "[[asks]] go"]
+    async with watching(lab) as seen:
+        pane = lab.pane(f"sleep 600 | {shlex.join(command)}")
+        await seen.until(lambda w: walks.is_in(w, pane) and w.state is State.WAITING_INPUT)
+        run = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, env=lab.tmux_env, cwd=lab.workspace
+        )
+        waits = await seen.until(lambda w: w.kind == "process" and w.state is State.WAITING_INPUT)
+        assert "start it with < /dev/null" in waits.assessment.why
+        await run.communicate(b"")
+        ended = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.COMPLETED)
+        assert ended.assessment.why.endswith("it ended with a question: Shall I *commit* it?")

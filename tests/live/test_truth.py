@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import subprocess
 import sys
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import walks
-from tests.live.codex import MENU, UNTIL_LET_GO, Lab
+from tests.live.codex import MENU, UNTIL_LET_GO
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, until
 from tests.live.watched import is_judged, thread_in, watching
@@ -76,7 +75,7 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
         waiting = await seen.until(  # the status feed may be ahead of the rollout, which has the command
             lambda w: thread_in(State.WAITING_APPROVAL)(w) and "touch allowed" in w.assessment.why
         )
-        document = json.loads(await asyncio.to_thread(status, lab))
+        document = await asyncio.to_thread(lab.document, "status")
         assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
         await pane.answer(MENU, "y")
         running = await seen.until(lambda w: thread_in(State.RUNNING)(w) and bool(w.pids) and is_observed(w))
@@ -90,12 +89,6 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
     assert (done.sandbox.applied or "").startswith(
         "no sandbox launcher above it; asked to leave the sandbox (ended)"
     )
-
-
-def status(lab: Lab) -> str:
-    command = [sys.executable, "-m", "agentdash", "status", "--json"]
-    where = ["--codex-home", str(lab.home), "-S", str(lab.tmux)]
-    return subprocess.run([*command, *where], capture_output=True, text=True, check=True).stdout
 
 
 async def test_child_is_below_its_parent_and_has_its_sandbox(codex: OpenLab) -> None:

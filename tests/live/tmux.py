@@ -141,6 +141,8 @@ class ScriptedLab(TmuxServer):
         self.root = new_root()
         self.home = self.root / "home"
         """The CODEX_HOME to watch."""
+        self.state = self.folder / "state"
+        """The XDG_STATE_HOME of agentdash beside it."""
         self.workspace = self.root / "workspace"
         self.user = self.root / "user"
         """$HOME: empty, so that login shells run no profile."""
@@ -148,11 +150,6 @@ class ScriptedLab(TmuxServer):
             directory.mkdir()
         self.model = ScriptedModel(script)
         self.model.start()
-
-    @property
-    def state(self) -> Path:
-        """The XDG_STATE_HOME of agentdash beside it."""
-        return self.folder / "state"
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command of an agentdash that watches its home, and its tmux server where it reads

@@ -101,16 +101,6 @@ async def assert_nothing_selected(app, pilot, *keys):
 # ---------------------------------------------------------------- filter
 
 
-async def test_filter_applies_while_typing(stage):
-    app, pilot = stage
-    await pilot.press("/", *"mismatch")
-    assert [p.family.head.title for p in app.model.rows] == [PARENT.title]
-    await pilot.press("enter")
-    assert "/ mismatch › 1 " in rows(app)[0]
-    await pilot.press("escape")
-    assert app.model.query.text == ""
-
-
 @pytest.mark.parametrize("size", [(120, 36), (45, 50)])
 async def test_problem_of_a_filter_is_shown_while_typing_and_the_list_stays(size):
     app = library()
