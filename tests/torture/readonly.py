@@ -125,7 +125,8 @@ class Trace:
             elif self._is_foreign_oddity(path):
                 yield f"{shown}: not to be opened"
         elif name == "execve":
-            yield from self._check_program(arguments, shown)
+            if not self._may_start(path):
+                yield shown
         elif name in _DESCRIPTOR_CHANGES or (name == "flock" and "LOCK_UN" not in arguments):
             found = _DESCRIPTOR.match(arguments)
             if found is None or not (self._is_own(found[1]) or _is_of_sqlite(name, found[1])):
@@ -150,11 +151,10 @@ class Trace:
             if target.removeprefix("-") not in self._started and not number.strip().startswith("0)"):
                 yield shown
 
-    def _check_program(self, arguments: str, shown: str) -> Iterator[str]:
-        program = Path(self._examined(_path(arguments)))
+    def _may_start(self, path: str) -> bool:
+        program = Path(self._examined(path))
         is_python = str(program) == sys.executable or program.name.startswith("python")
-        if not is_python and program.name not in self._command.programs:
-            yield shown
+        return is_python or program.name in self._command.programs
 
     def _examined(self, path: str) -> str:
         """Return the file that a path leads to which may be that of a descriptor."""
@@ -262,7 +262,7 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings, server
     """Run a command under strace and print its row; return whether all it did is allowed."""
     with tempfile.NamedTemporaryFile("r", errors="backslashreplace") as log:
         traced = ["strace", "-f", "-y", "-qq", "-s", "400", "-e", f"trace={_TRACED}", "-o", log.name]
-        argv = [*traced, sys.executable, "-m", "agentdash", *command.arguments]
+        argv = [*traced, sys.executable, "-m", "agentdash", *command.line.split()]
         if command.keys:
             _in_terminal(argv, env, command.keys)
         elif command.lasts:
@@ -273,7 +273,7 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings, server
         found = list(dict.fromkeys(checked.violations(log.read().splitlines())))
         found += server.violations(command)
     outcome = f"{len(found)} VIOLATIONS" if found else "reads only"
-    name = " ".join(command.arguments).replace(str(around.state.parent), "")
+    name = command.line.replace(str(around.state.parent), "")
     print(f"  {name:60} {checked.calls:7} calls: {outcome}", flush=True)
     for violation in found[:10]:
         print(f"      {violation}")
@@ -304,14 +304,6 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[byt
         terminal.close()
 
 
-def _add_ssh(folder: Path, env: dict[str, str]) -> None:
-    """Add an ssh that reaches no host: what the real one reads and writes is its own."""
-    program = folder / "ssh"
-    program.write_text("#!/bin/false\n")
-    program.chmod(0o755)
-    env["PATH"] = f"{program.parent}:{env['PATH']}"
-
-
 def main() -> int:
     """Print the rows; return the exit code."""
     root = Path(tempfile.mkdtemp(prefix="readonly-"))
@@ -335,7 +327,11 @@ def main() -> int:
         around = Surroundings(home=place.home, state=place.state, own=own, sockets=sockets)
         (root / "export").mkdir()
         (root / "export/out.md").touch()
-        _add_ssh(programs, env)
+        # an ssh that reaches no host: what the real one reads and writes is its own
+        ssh = programs / "ssh"
+        ssh.write_text("#!/bin/false\n")
+        ssh.chmod(0o755)
+        env["PATH"] = f"{programs}:{env['PATH']}"
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
         with panes(3, env, [sys.executable, "-ISc", DRAWS]), serving(place.home):

@@ -17,15 +17,14 @@ DIGESTS: Final = ("digests.sqlite",)
 STATUS: Final = ("status-",)
 """Beginnings of names in the state directory, as SECURITY.md lists them; SQLite has files beside its own."""
 _SCREEN: Final = (b"j", b"w", b"\x1b", b"\r", b"?", b"\x1b", b"\t")
+_LIBRARY: Final = (b"j", b"/", b"a", b"\x1b", b"\r", b"]", b"$")
+_CLIENT: Final = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "x", "version": "1"},
+}
 _REQUESTS: Final = (
-    {
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "x", "version": "1"},
-        },
-    },
+    {"method": "initialize", "params": _CLIENT},
     {"method": "tools/list"},
     *(
         {"method": "tools/call", "params": {"name": name, "arguments": {}}}
@@ -34,10 +33,10 @@ _REQUESTS: Final = (
 )
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True):
     """One run of agentdash."""
 
-    arguments: tuple[str, ...]
+    line: str
     writes: tuple[str, ...] = ()
     """Beginnings of the names in the state directory that it may write."""
     keys: tuple[bytes, ...] = ()
@@ -59,45 +58,32 @@ def commands(root: Path) -> Iterator[Command]:
     Args:
         root: has the directories `export` and `journal`.
     """
-    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("reach", "--json"), ("metrics",)):
-        yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
-    yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
-    yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)
-    for arguments in (("status", "--follow"), ("status", "--watch")):
-        yield Command(arguments=arguments, writes=MEMORY, lasts=True)
-    yield Command(arguments=("doctor", "--json"), writes=MEMORY)
-    for arguments in (("line",), ("schema", "status"), ("config", "default")):
-        yield Command(arguments=arguments)
-    for arguments in (("config", "check"), ("completion", "zsh"), ("completion", "fish"), ("--version",)):
-        yield Command(arguments=arguments)
-    yield Command(arguments=("completion", "bash"), programs=("bash",))  # click asks for its version
-    yield Command(arguments=("sessions", "--json"), writes=DIGESTS)
-    for options in ("--json", "--denials", "--format=sarif"):
-        yield Command(arguments=("check", options), writes=DIGESTS)
-    yield Command(arguments=("preflight", "--worker", "opencode"))
-    yield Command(arguments=("check", "--json", "--no-cache"))
-    export = root / "export"
+    for line in ("status --json", f"explain {GOOD} --json", "reach --json", "metrics", "since 1h"):
+        yield Command(line, (*MEMORY, *DIGESTS))
+    for line in (f"wait {GOOD} --timeout 3", "doctor --json"):
+        yield Command(line, MEMORY)
+    for line in ("status --follow", "status --watch"):
+        yield Command(line, MEMORY, lasts=True)
+    for line in ("line", "schema status", "config default", "config check", "completion zsh", "--version"):
+        yield Command(line)
+    yield Command("completion bash", programs=("bash",))  # click asks for its version
+    for line in ("sessions --json", "check --json", "check --denials", "check --format=sarif"):
+        yield Command(line, DIGESTS)
     for suffix in ("md", "html"):
-        yield Command(arguments=("replay", GOOD, "--export", str(export / f"out.{suffix}"), "--force"))
+        yield Command(f"replay {GOOD} --export {root}/export/out.{suffix} --force")
+    for line in ("preflight --worker opencode", "check --json --no-cache"):
+        yield Command(line)
     lines = (json.dumps({"jsonrpc": "2.0", "id": number, **each}) for number, each in enumerate(_REQUESTS))
-    requests = "".join(f"{line}\n" for line in lines).encode()
-    yield Command(arguments=("mcp",), stdin=requests, writes=(*MEMORY, *DIGESTS))
-    yield Command(arguments=("remote", "check", "build1"), programs=("ssh",))
-    yield Command(arguments=("split",), in_pane=True, writes=("split",), tmux=("split-window", "select-pane"))
-    yield Command(arguments=("publish",), lasts=True, writes=(*STATUS, *MEMORY))
-    yield Command(
-        arguments=("--record", str(root / "journal")),
-        keys=_SCREEN,
-        writes=(*STATUS, *MEMORY, "attention"),
-    )
-    library = (b"j", b"/", b"a", b"\x1b", b"\r", b"]", b"$")
-    yield Command(arguments=("replay",), keys=library, writes=DIGESTS)
-    yield Command(
-        arguments=("replay", GOOD, "--journal", str(root / "journal")), keys=(b"]", b"$", b"0", b"?")
-    )
-    yield Command(arguments=("demo",), keys=_SCREEN)
+    yield Command("mcp", (*MEMORY, *DIGESTS), stdin="".join(f"{line}\n" for line in lines).encode())
+    yield Command("remote check build1", programs=("ssh",))
+    yield Command("split", ("split",), in_pane=True, tmux=("split-window", "select-pane"))
+    yield Command("publish", (*STATUS, *MEMORY), lasts=True)
+    yield Command(f"--record {root}/journal", (*STATUS, *MEMORY, "attention"), _SCREEN)
+    yield Command("replay", DIGESTS, _LIBRARY)
+    yield Command(f"replay {GOOD} --journal {root}/journal", keys=(b"]", b"$", b"0", b"?"))
+    yield Command("demo", keys=_SCREEN)
 
 
 def missing_commands(runs: list[Command]) -> set[str]:
     """Return the commands of agentdash that no run has."""
-    return set(COMMANDS) - {run.arguments[0] for run in runs}
+    return set(COMMANDS) - {run.line.split()[0] for run in runs}

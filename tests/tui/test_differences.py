@@ -1,11 +1,7 @@
 """The list of sandbox problems: what is configured, and what workers have instead, in words."""
 
 import pytest
-from msgspec.structs import replace
 
-from agentdash.cli.attention import UserAttention
-from agentdash.demo.play import demo_hub
-from agentdash.model.causes import causes
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.differences import actual_words
 from agentdash.tui.worker.overview import remedies
@@ -58,33 +54,3 @@ async def test_problems_only_then_all(size):
         await pilot.pause()
         assert len(app.root.rows) > len(shown)
         assert app.clipboard == remedies(app.worker)[0]
-
-
-async def test_without_problems_the_key_says_so():
-    app = app_of(replace(MINUTE, workers=()))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("m")
-        await pilot.pause()
-        assert "No sandbox differs" in screen_text(app)
-
-
-async def test_a_known_problem_leaves_the_list_and_comes_back():
-    hub, clock = demo_hub(at=60.0)
-    app = AgentDash(hub, clock, attention=UserAttention(hub, clock))
-    clock.set(paused=True)
-    async with app.run_test(size=(120, 36)) as pilot:
-        app.run_worker(hub.run())
-        while not app.snapshot or not app.snapshot.counts()["mismatch"]:
-            await pilot.pause(0.05)
-        await pilot.press("m", "home")
-        await pilot.pause()
-        chosen, total = app.worker, len(app.root.rows)
-        for _ in range(sum(cause.worst.severity != "info" for cause in causes(chosen))):
-            await pilot.press("K")
-        while len(app.root.rows) != total - 1:
-            await pilot.pause(0.05)
-        app.select_worker(chosen.id)
-        await pilot.pause()
-        await pilot.press("K", "m")
-        while len(app.root.rows) != total:
-            await pilot.pause(0.05)

@@ -120,14 +120,6 @@ async def test_problem_of_a_filter_is_shown_while_typing_and_the_list_stays(size
 # ---------------------------------------------------------------- choosing
 
 
-async def test_unreadable_session_shows_the_reason_and_stays(stage):
-    app, pilot = stage
-    await pilot.press("/", *"header", "enter", "enter")
-    await pilot.pause()
-    assert app.is_running
-    assert any("cannot be played: no rollout" in row for row in rows(app))
-
-
 # ---------------------------------------------------------------- full text
 
 

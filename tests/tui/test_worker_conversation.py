@@ -1,7 +1,6 @@
 """The tabs Talk, Commands and Changes, and the reading of the session's file behind them."""
 
 import json
-import math
 import time
 
 import pytest
@@ -16,7 +15,6 @@ from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_lines, conversation_tab
-from agentdash.tui.worker.file_reading import FileReading
 from tests.unit.captures import CHANGE_LOGS
 
 from . import sample_fleet
@@ -176,20 +174,6 @@ async def test_a_replay_shows_nothing_later_than_its_time():
             if (now := await shown(pilot, app)) != everything:
                 break
         assert 1 <= sum("$" in line for line in now) < sum("$" in line for line in everything)
-
-
-def test_only_what_has_changed_is_read_again(monkeypatch):
-    reader = FileReading(lambda path: ConversationFile(path).read)
-    worker, other = (replace(BY_NAME["main"], file=str(LOG), turns=turns) for turns in (1, 2))
-    assert reader.job(replace(worker, host="box"), math.inf) is None
-    job = reader.job(worker, math.inf)
-    assert reader.job(other, math.inf) is None  # while it is read
-    job()
-    assert reader.found(other).turns
-    assert reader.job(other, math.inf) is None  # just now
-    monkeypatch.setattr("agentdash.tui.worker.file_reading._INTERVAL_S", 0.0)
-    assert reader.job(worker, math.inf) is None  # nothing new
-    assert reader.job(other, math.inf) is not None
 
 
 def test_a_growing_file_is_read_on(tmp_path):
