@@ -7,7 +7,7 @@ which the prices hold have no cost: it is never taken as 0, and never estimated.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -102,6 +102,7 @@ def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost 
             total += _dollars(each.usage, found)
     if empty:
         return None
+    total = round(total, 6)  # without the digits that only the addition of fractions has
     return Cost(usd=None if unpriced else total, priced_usd=total, unpriced=tuple(unpriced))
 
 
@@ -112,12 +113,10 @@ def priced_usd(usages: Iterable[ModelUsage]) -> float | None:
 
 
 def cost_text(cost: Cost | None) -> str:
-    """Return a cost in at most eight cells: `$0.12`, `$12.3k`; `$0.12+` where a part has no price, `no price`
-    where all have none; empty where there are no tokens."""
-    if cost is None:
+    """Return a cost in at most eight cells: `$0.12`, `$12.3k`; `$0.12+` where a part has no price; empty
+    where all have none."""
+    if cost is None or (cost.usd is None and not cost.priced_usd):
         return ""
-    if cost.usd is None and not cost.priced_usd:
-        return "no price"
     usd = cost.priced_usd
     if 0 < usd < _LEAST_SHOWN_USD:
         text = "<$0.01"
@@ -126,6 +125,13 @@ def cost_text(cost: Cost | None) -> str:
     else:
         text = f"${usd / 1000:.1f}k"
     return text if cost.usd is not None else f"{text}+"
+
+
+def tokens_and_cost(usage: Sequence[ModelUsage]) -> str:
+    """Return tokens and their cost in words, or an empty text."""
+    total = sum(each.usage.total for each in usage)
+    words = (f"{total:,} tokens", cost_text(cost(usage)))
+    return ", ".join(filter(None, words)) if total else ""
 
 
 def _price_of(usage: ModelUsage, prices: PriceList) -> Price | str:

@@ -29,8 +29,8 @@ from agentdash.replay.player import Player
 from agentdash.replay.streams import FileStream
 from agentdash.tui.app import AgentDash, DemoApp, Options
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.transport.app import ReplayApp
+from agentdash.tui.library.list import LibraryModel
+from agentdash.tui.replay_app import ReplayApp
 from screenshots.moving import moving
 from screenshots.sessions import write_sessions
 

@@ -1,4 +1,4 @@
-"""The lines of chats of Gemini CLI, Qwen Code and Copilot CLI as events, as of other session logs.
+"""The lines of chats of other CLIs than Codex and Claude Code as events, as of other session logs.
 
 Their records are read by the `ChatFacts` that live workers are judged by. They state no sandbox: threads of
 them have no policy, and stay `unverified`.
@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.agents.chats import ChatFacts, decoded
+from agentdash.agents.chats import ChatFacts
 from agentdash.agents.copilot import CopilotFacts
 from agentdash.agents.gemini import GeminiFacts
 from agentdash.agents.line_events import LineEvents
+from agentdash.agents.opencode import OpencodeLogFacts
 from agentdash.agents.qwen import QwenFacts
+from agentdash.model.decoders import decoded
 from agentdash.model.events import ThreadEvent, ThreadStarted
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
@@ -24,6 +26,8 @@ _FACTS: Final[dict[str, Callable[[], ChatFacts]]] = {
     "gemini": GeminiFacts,
     "qwen": QwenFacts,
     "copilot": CopilotFacts,
+    "opencode": OpencodeLogFacts,
+    "kilo": OpencodeLogFacts,
 }
 _REMEMBERED: Final = 1_000
 """Messages and calls that records may repeat."""
@@ -64,8 +68,8 @@ class ChatReader(LineEvents):
             return
         self._has_begun = True
         stated = self._facts.place(record, self._path)
-        cwd, version = (clean_line(part) if isinstance(part, str) else None for part in stated)
-        self._emit(ThreadStarted, agent=self._agent, cwd=cwd, version=version)
+        cwd, version, parent = (clean_line(part) if isinstance(part, str) else None for part in stated)
+        self._emit(ThreadStarted, agent=self._agent, cwd=cwd, version=version, parent=parent)
 
     def _tell(self, event: Callable[..., ThreadEvent], key: object = None, **fields: Any) -> None:
         """Emit what is not a repetition."""

@@ -13,12 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-import msgspec
-
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
-from agentdash.model.changes import Edit
+from agentdash.model.changes import Edit, FileChange, edited, file_changes
 from agentdash.model.chat import Chat
+from agentdash.model.decoders import decoded
 from agentdash.model.events import (
     CallEnded,
     CallStarted,
@@ -95,9 +94,13 @@ _OBJECTS: Final = (
     *("description", "prompt"),
 )
 """Arguments of tools that say what they are called for, the most telling first."""
+_EDITORS: Final = ("edit", "replace", "write", "write_file", "create")
+"""Tools that change a file."""
+_PATHS: Final = ("file_path", "filePath", "path")
+_OLD_TEXTS: Final = ("old_string", "oldString", "old_str")
+_NEW_TEXTS: Final = ("new_string", "newString", "new_str", "content", "file_text")
 SHELLS: Final = ("run_shell_command", "bash", "shell")
 """Tools that run commands."""
-_any: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def clean_text(text: object) -> str:
@@ -105,17 +108,18 @@ def clean_text(text: object) -> str:
     return clean_line(str(text), _MAX_TEXT_CHARS)
 
 
-def decoded(line: str | bytes) -> dict[str, Any]:
-    """Parse a record; one that is malformed or was cut is empty."""
-    try:
-        return _any.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-
-
 def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     """Return the counts in what a record states of its tokens, by name."""
     return {name: value for name, value in usage.items() if isinstance(value, int) and value >= 0}
+
+
+def _changes(tool: object, arguments: dict[str, Any]) -> tuple[FileChange, ...]:
+    """Return what a call is to change."""
+    path, old, new = (
+        next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+        for names in (_PATHS, _OLD_TEXTS, _NEW_TEXTS)
+    )
+    return file_changes([edited(path, [(old, new)])]) if tool in _EDITORS and path and new is not None else ()
 
 
 class ChatFacts:
@@ -142,10 +146,10 @@ class ChatFacts:
         self.tell: Callable[..., None] = lambda _event, **_fields: None
         """Called with an event and its fields; with a `key` where records may repeat it."""
 
-    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
-        """Return working directory and version, as far as the first record of a file states them."""
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object, object]:
+        """Return working directory, version and parent, as far as the first record of a file states them."""
         del path
-        return record.get("cwd"), record.get("version")
+        return record.get("cwd"), record.get("version"), record.get("parent")
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record. Never raises."""
@@ -209,14 +213,16 @@ class ChatFacts:
         self.tool = clean_text(f"{name}: {object_}" if object_ else name)
         if call:
             is_command = name in SHELLS
+            changes = _changes(name, values)
             self.tell(
                 CallStarted,
                 key=call,
                 call=clean_line(str(call)),
-                kind="command" if is_command else "other",
+                kind="command" if is_command else "patch" if changes else "other",
                 tool=clean_line(str(name)),
                 text=clean_line(object_),
                 script=clean_block(object_) if is_command else "",
+                changes=changes,
             )
 
     def end_call(

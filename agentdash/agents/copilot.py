@@ -27,13 +27,14 @@ class CopilotFacts(ChatFacts):
         super().__init__()
         self._calls_tools = False
 
-    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object, object]:
         """Return working directory and version, as `session.start` states them."""
         del path
         data = record.get("data")
         data = data if isinstance(data, dict) else {}
         context = data.get("context")
-        return context.get("cwd") if isinstance(context, dict) else None, data.get("copilotVersion")
+        cwd = context.get("cwd") if isinstance(context, dict) else None
+        return cwd, data.get("copilotVersion"), None
 
     def add(self, record: dict[str, Any]) -> None:
         """Add an event; others than messages, errors and usage are ignored."""

@@ -44,13 +44,13 @@ class GeminiFacts(ChatFacts):
         """Tokens without those of the newest answer, which may be repeated."""
         self._last = ""
 
-    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object]:
+    def place(self, record: dict[str, Any], path: Path) -> tuple[object, object, object]:
         """Return the working directory by the registry of projects: no record states it, nor the version."""
         del record
         if len(path.parents) < _LEVELS:
-            return None, None
+            return None, None, None
         project, home = path.parents[1].name, path.parents[3]
-        return next((cwd for cwd, name in _projects(home).items() if name == project), None), None
+        return next((cwd for cwd, name in _projects(home).items() if name == project), None), None, None
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages are ignored."""

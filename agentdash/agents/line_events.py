@@ -32,8 +32,9 @@ class LineEvents(ABC):
         """Time of the newest line (unix seconds)."""
         return self._at
 
-    def is_copied(self, _line: bytes) -> bool:
-        """Return whether a line, the newest one that was read, was copied from another session."""
+    @property
+    def is_copying(self) -> bool:
+        """Whether the newest line was copied from another session."""
         return False
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:

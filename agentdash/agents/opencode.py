@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentdash.agents.adapter import Adapter, RequestReader, UnreadableSessionError
-from agentdash.agents.chats import ChatFacts, Chats, Followed, clean_text, decoded, is_same_place, seen_chat
+from agentdash.agents.chats import (
+    ChatFacts,
+    Chats,
+    Followed,
+    clean_text,
+    is_same_place,
+    seen_chat,
+    token_counts,
+)
 from agentdash.agents.settings_files import options, typed
 from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.changes import Edit
-from agentdash.model.events import SessionSeen
+from agentdash.model.decoders import decoded, field
+from agentdash.model.events import Outcome, SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.prompts import asked, without_context
@@ -22,7 +31,7 @@ from agentdash.model.requested import Requested, RequestField, RequestLayer, Req
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_iso, possible_time
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _CLOCK_TOLERANCE_MS: Final = 1_000
@@ -43,6 +52,11 @@ _PARTS: Final = (
 )
 _EDITORS: Final = ("edit", "write")
 """Tools that state the file they change (1.18)."""
+_REFUSALS: Final[dict[str, Outcome]] = {
+    "user rejected permission": "refused-by-user",
+    "a rule which prevents you": "refused-by-policy",
+}
+"""Words of the error of a call that was not made (1.18)."""
 _NEW_TITLE: Final = re.compile(r"(?:New|Child) session - \d")
 """Begins the title of a session that has no other one yet."""
 
@@ -103,7 +117,7 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
         facts.add(decoded(each["data"]))
     newest = (part for each in messages for part in _parts(database, each))
     if tools := [part for part in newest if part.get("type") == "tool"]:
-        facts.set_tool(tools[0].get("tool"), _state(tools[0]).get("input"))
+        facts.set_tool(tools[0].get("tool"), field(tools[0], "state").get("input"))
         facts.edits = _edits(tools)
     if facts.turn == "ended":
         texts = (part.get("text") for part in _parts(database, messages[0]) if part.get("type") == "text")
@@ -123,17 +137,12 @@ def _parts(database: sqlite3.Connection, message: sqlite3.Row) -> list[dict[str,
     return [decoded(part["data"]) for part in database.execute(_PARTS, (message["id"],))]
 
 
-def _state(part: dict[str, Any]) -> dict[str, Any]:
-    found = part.get("state")
-    return found if isinstance(found, dict) else {}
-
-
 def _edits(tools: list[dict[str, Any]]) -> tuple[Edit, ...]:
     """Return the newest edit of each file by calls of `edit` and `write`, the last one first, that have ended
     well."""
     found: dict[str, Edit] = {}
     for part in tools:
-        state = _state(part)
+        state = field(part, "state")
         given, times = state.get("input"), state.get("time")
         if part.get("tool") in _EDITORS and state.get("status") == "completed" and isinstance(given, dict):
             path = clean_line(str(given.get("filePath") or ""))
@@ -199,6 +208,47 @@ class OpencodeFacts(ChatFacts):
         )
         if usage.total:
             self.add_usage(ModelUsage(model=self.model, usage=usage))
+
+
+class OpencodeLogFacts(OpencodeFacts):
+    """The facts of a session as a log, by the lines that `session_rows` makes of it."""
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Add a line."""
+        match record.get("type"):
+            case "prompt":
+                self.set_model(field(record, "model").get("modelID"))
+                self.begin(str(record.get("text") or ""), parse_iso(str(record.get("timestamp"))))
+            case "text":
+                self.say(record.get("text"))
+            case "call":
+                self.set_tool(record.get("tool"), record.get("input"), record.get("call"))
+            case "result":
+                error = str(record.get("error") or "")
+                refused = (outcome for words, outcome in _REFUSALS.items() if words in error)
+                outcome = next(refused, "failed" if record.get("status") == "error" else "ended")
+                code = field(record, "metadata").get("exit")
+                self.end_call(
+                    record.get("call"),
+                    record.get("output") or error,
+                    outcome,
+                    code if isinstance(code, int) else None,
+                )
+            case "answer":
+                super().add(record)
+                self._add_tokens(field(record, "tokens"))
+
+    def _add_tokens(self, tokens: dict[str, Any]) -> None:
+        counts, cache = token_counts(tokens), token_counts(field(tokens, "cache"))
+        usage = TokenUsage(
+            input=counts.get("input", 0),
+            cached=cache.get("read", 0),
+            cache_writes=cache.get("write", 0),
+            output=counts.get("output", 0) + counts.get("reasoning", 0),
+            reasoning=counts.get("reasoning", 0),
+        )
+        if usage.total:
+            self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
 
 
 def _count(row: sqlite3.Row, column: str) -> int:

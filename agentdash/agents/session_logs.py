@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from agentdash.agents import session_rows
 from agentdash.agents.claude import home as claude
 from agentdash.agents.claude.home import ClaudeHome, by_last_record, logs_below
 from agentdash.agents.codex import home as codex
@@ -32,9 +33,10 @@ _CHATS: Final = {
     "gemini": re.compile(r"(?:.*/)?chats/(session-[^/]+)\.jsonl"),
     "qwen": re.compile(r"(?:.*/)?chats/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl"),
     "copilot": re.compile(r"(?:.*/)?session-state/([^/]+)/events\.jsonl"),
+    **session_rows.LOGS,
 }
 """The ends of the paths of chats, by worker CLI, with what the live dashboard names their sessions."""
-_CHAT_NAMES: Final = ("chats", "events.jsonl")
+_CHAT_NAMES: Final = ("chats", "events.jsonl", *session_rows.DATABASES)
 """Of the directory or the file: most other logs need no pattern."""
 _CHAT_DEPTH: Final = 2
 """Levels of directories below the places of chats."""
@@ -70,8 +72,9 @@ class LogReader(Protocol):
         """Time of the newest line (unix seconds)."""
         ...
 
-    def is_copied(self, line: bytes, /) -> bool:
-        """Return whether a line, the newest one that was read, was copied from another thread."""
+    @property
+    def is_copying(self) -> bool:
+        """Whether the newest line was copied from another session."""
         ...
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
@@ -101,11 +104,11 @@ def _chat_of(path: PurePath) -> tuple[str, str] | None:
 
 
 def chats(on_error: Callable[[OSError], None] = lambda _: None) -> list[tuple[float, Path]]:
-    """Return when each chat of Gemini CLI, Qwen Code and Copilot CLI was changed (unix seconds), and its
-    path.
+    """Return when each log of other CLIs than Codex and Claude Code was changed (unix seconds), and its path.
 
     Args:
-        on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
+        on_error: called with the error, which has a `filename`, of each directory or database that cannot be
+            read.
     """
     named = os.environ.get
     places = (
@@ -114,7 +117,8 @@ def chats(on_error: Callable[[OSError], None] = lambda _: None) -> list[tuple[fl
         f"{named('COPILOT_HOME') or '~/.copilot'}/session-state",
     )
     roots = (Path(os.path.expanduser(place)) for place in places)  # noqa: PTH111 - no error without HOME
-    return [log for root in roots for log in logs_below(root, _CHAT_DEPTH, _is_chat, on_error)]
+    files = [log for root in roots for log in logs_below(root, _CHAT_DEPTH, _is_chat, on_error)]
+    return [*files, *session_rows.own_sessions(on_error)]
 
 
 def _is_chat(path: str) -> bool:
@@ -150,7 +154,7 @@ class SessionLog(NamedTuple):
     path: Path
     thread: str
     agent: str
-    """The worker CLI: `codex`, `claude`, `gemini`, `qwen`, `copilot`."""
+    """The worker CLI: `codex`, `claude`, `gemini`, `qwen`, `copilot`, `opencode`, `kilo`."""
 
     @property
     def is_chat(self) -> bool:

@@ -12,18 +12,26 @@ import click
 from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, default_home, problem
+from agentdash.agents.session_rows import DATABASES
 from agentdash.cli.family import recalled
 from agentdash.cli.options import CODEX_HOME_OPTION, NO_CACHE_OPTION, config_of, json_option, not_empty
-from agentdash.cli.output import console, print_document, print_text, warn_unreadable
-from agentdash.cli.progress import Progress
+from agentdash.cli.output import Progress, console, print_document, print_text, warn_unreadable
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import Config, state_folder
 from agentdash.files import file_size
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import audit, find_logs, thread_name
-from agentdash.report.check import CheckReport, denials_report, print_check, print_denials
-from agentdash.report.check_results import FAIL_ON, gate_report, print_gate, sarif
+from agentdash.report.check import (
+    FAIL_ON,
+    CheckReport,
+    denials_report,
+    gate_report,
+    print_check,
+    print_denials,
+    print_gate,
+    sarif,
+)
 from agentdash.store.digests import DigestStore
 
 
@@ -82,31 +90,28 @@ def check(
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
-    if denials:
-        by_target = denials_report(report)
-        if as_json:
-            print_document(by_target)
-        else:
-            print_denials(by_target, console(soft_wrap=True))
-        return by_target.exit_code
     report.gate = gate_report(report, fail_on) if fail_on else None
+    shown = denials_report(report) if denials else report
     if as_json:
-        print_document(report)
+        print_document(shown)
     elif format_ == "sarif":
         print_text(sarif(report, version=__version__, cwd=Path.cwd()))
-    else:
+    elif isinstance(shown, CheckReport):
         out = console(soft_wrap=True)
         print_check(report, out)
         if report.gate is not None:
             print_gate(report, report.gate, out)
-    return report.exit_code
+    else:
+        print_denials(shown, console(soft_wrap=True))
+    return shown.exit_code
 
 
 def _tell_left_out(report: CheckReport, targets: Sequence[str], files: Sequence[str]) -> None:
     """Tell of files that were named and are logs of reviews and guardians, which are no workers."""
     audited = {thread.file for thread in report.threads}
     for target, file in zip(targets, files, strict=True):
-        if Path(file).is_file() and clean_line(file) not in audited:
+        is_log = Path(file).is_file() and Path(file).name not in DATABASES
+        if is_log and clean_line(file) not in audited:
             name = STDIN_NAME if target == STDIN else clean_line(target)
             what = "a thread that Codex runs for itself (a review, a guardian): left out"
             click.echo(f"agentdash: {name}: {what}", err=True)

@@ -1,4 +1,4 @@
-"""`agentdash` and `agentdash demo`: the dashboard over live sources, and over recorded ones.
+"""`agentdash`, `agentdash demo` and `agentdash publish`: a fleet on the dashboard, recorded, or published.
 
 The terminal is prepared, and shows so, before sources and screens are imported.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentdash import __version__
-from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
+from agentdash.cli import termination
+from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, SPEEDS, carrier_of, config_of, options
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, state_folder
+from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
-    from agentdash.engine.hub import Hub, Service
+    from agentdash.cli.live_hub import LiveHub
+    from agentdash.engine.hub import Hub
     from agentdash.model.pane import PaneKey
     from agentdash.model.source import Clock
     from agentdash.model.worker import Worker
-    from agentdash.store.attention import AttentionFile
     from agentdash.store.journal import Recorder
+    from agentdash.store.status_file import Publisher
     from agentdash.tui.app import AgentDash
 
 _PANE_POLL_INTERVAL_S: Final = 0.5
@@ -78,33 +81,43 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
 
 def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.agents.codex.home import default_home
+    from agentdash.cli.attention import UserAttention
     from agentdash.cli.live_hub import live_hub, return_freed_memory
     from agentdash.collect.clock import SystemClock
+    from agentdash.collect.diff import read_diff
     from agentdash.store.status_file import Publisher
+    from agentdash.tui.app import AgentDash
 
     return_freed_memory()
     clock = SystemClock()
     recorder = _recorder(config.record, clock) if config.record else None
-    live = live_hub(
+    sources = [recorder] if recorder else []
+    live = live_hub(config, clock, *sources, observer=recorder.record if recorder else None)
+    hub, publisher = live.hub, Publisher(config.codex_home or default_home(), clock)
+    user = UserAttention(hub, clock, live.attention)
+    options = screen_options(
         config,
-        clock,
-        *([recorder] if recorder else []),
-        observer=recorder.record if recorder else None,
+        attach_command=_attach_commands(config) if config.hosts else None,
+        read_diff=partial(read_diff, state_folder()),
     )
-    hub = live.hub
+    app = AgentDash(hub, clock, options=options, go_to_pane=_go_to_pane, attention=user)
     services = [live.service]
-    publisher = Publisher(config.codex_home or default_home(), clock)
     if config.publish:
         services.append(("status file", lambda: publisher.keep(hub)))
     if config.notices.is_wanted:
-        from agentdash.cli.notices import Notices
+        from agentdash.cli.notices import SOURCE, Notices
 
-        services.append(Notices(config, hub, publisher.keeper, _write_to_terminal).service)
-    cleanups = [publisher.withdraw, live.save, *([recorder.flush] if recorder else [])]
+        services.append((SOURCE, Notices(config, hub, publisher.keeper, _write_to_terminal).keep))
+    if close_with is not None:
+        services.append(("close with pane", lambda: _close_with(app, hub, close_with)))
     with ExitStack() as stack:
-        for cleanup in cleanups:
+        for cleanup in (publisher.withdraw, live.save, *([recorder.flush] if recorder else [])):
             stack.enter_context(forced_cleanup(cleanup))
-        _show(hub, clock, config, services, close_with, live.attention)
+        try:
+            run_app(app, hub, services)
+        finally:
+            if app.last_key_at is not None:
+                user.look(app.last_key_at)
 
 
 def _recorder(folder: Path, clock: Clock) -> Recorder:
@@ -113,43 +126,9 @@ def _recorder(folder: Path, clock: Clock) -> Recorder:
     return Recorder(folder, clock, version=__version__, host=platform.node())
 
 
-def _show(
-    hub: Hub,
-    clock: Clock,
-    config: Config,
-    services: Sequence[Service],
-    close_with: PaneKey | None,
-    attention: AttentionFile,
-) -> None:
-    """Open the screen over a hub and run both, with the services, until the screen is closed."""
-    from agentdash.cli.attention import UserAttention
-    from agentdash.collect.diff import read_diff
-    from agentdash.tui.app import AgentDash
-
-    user = UserAttention(hub, clock, attention)
-    attach_command = _attach_commands(config) if config.hosts else None
-    shown = partial(read_diff, state_folder())
-    app = AgentDash(
-        hub,
-        clock,
-        options=screen_options(config, attach_command=attach_command, read_diff=shown),
-        go_to_pane=_go_to_pane,
-        attention=user,
-    )
-    if close_with is not None:
-        services = [*services, ("close with pane", lambda: _close_with(app, hub, close_with))]
-    try:
-        run_app(app, hub, services)
-    finally:
-        if app.last_key_at is not None:
-            user.look(app.last_key_at)
-
-
 def _attach_commands(config: Config) -> Callable[[Worker], str]:
     """Return a function that returns the shell command by which a worker of another host is shown."""
-    from agentdash.collect.remote.carrier import carrier
-
-    carriers = {name: carrier(name, each, config.ssh_config) for name, each in config.hosts.items()}
+    carriers = {name: carrier_of(name, each, config) for name, each in config.hosts.items()}
     return lambda worker: carriers[worker.host or ""].attach_command(worker.pane_there)
 
 
@@ -177,5 +156,68 @@ async def _go_to_pane(key: PaneKey) -> str:
 
     try:
         return await asyncio.to_thread(go_to_pane, key)
-    except TmuxRefusedError as refusal:
-        return str(refusal)
+    except (TmuxRefusedError, OSError) as refusal:
+        return clean_line(str(refusal))
+
+
+# ------------------------------------------------------------
+
+
+@click.command()
+@options(FLEET_OPTIONS)
+def publish(**given: Any) -> None:
+    """Watch without a screen, and write the file that `status` and `wait` read inside a sandbox.
+
+    An open dashboard writes it as well; either sends notices. Runs until it is interrupted or terminated,
+    and removes the file then.
+
+    Exit code: 128 + the number of the signal, as in 130 for ctrl-c and 143 for SIGTERM. 2: it cannot watch,
+    or the file cannot be written.
+
+    \b
+    agentdash publish &
+    """
+    from agentdash.agents.codex.home import default_home
+    from agentdash.cli.live_hub import live_hub, return_freed_memory
+    from agentdash.collect.clock import SystemClock
+    from agentdash.store.status_file import Publisher
+
+    return_freed_memory()
+    config = config_of(given)
+    clock = SystemClock()
+    publisher = Publisher(config.codex_home or default_home(), clock)
+    try:
+        live = live_hub(config, clock)
+        with forced_cleanup(publisher.withdraw), forced_cleanup(live.save):
+            termination.run(_publish(live, publisher, config))
+    finally:
+        publisher.withdraw()  # its service does it, unless it was cancelled before it began
+
+
+async def _publish(live: LiveHub, publisher: Publisher, config: Config) -> None:
+    from agentdash.cli.notices import SOURCE, Notices
+    from agentdash.engine.hub import running, sound
+    from agentdash.model.engine_failure import EngineFailedError
+
+    hub = live.hub
+    services = [("status file", lambda: publisher.keep(hub)), live.service]
+    if config.notices.is_wanted:
+        services.append((SOURCE, Notices(config, hub, publisher.keeper).keep))
+    try:
+        first = sound(await hub.once())
+        path = clean_line(str(publisher.path))
+        try:
+            if (other := publisher.keeper()) is None:
+                publisher.write(first)
+        except OSError as error:
+            raise click.UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        if other is None:
+            click.echo(f"agentdash: writing {path} until ctrl-c", err=True)
+        else:
+            click.echo(f"agentdash: pid {other} already writes {path}; standing by", err=True)
+        async with running(hub, *services):
+            async for snapshot in hub.snapshots():
+                if snapshot.failure is not None and not snapshot.failure.goes_on:
+                    raise EngineFailedError(snapshot.failure)
+    finally:
+        await hub.close()

@@ -6,11 +6,9 @@ from typing import Any
 
 import click
 
-from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, carrier_of, config_of, json_option, options
 from agentdash.cli.output import console, print_document
-from agentdash.report.diagnose import diagnose
-from agentdash.report.doctor import print_doctor
+from agentdash.report.doctor import diagnose, print_doctor
 from agentdash.report.redact import Scrubber, map_texts
 
 
@@ -35,7 +33,7 @@ def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
     config = config_of(given)
-    report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
+    report = diagnose(config, [carrier_of(name, each, config) for name, each in config.hosts.items()])
     if for_others:
         scrubber = Scrubber.of_this_machine(config.hosts)
         scrubber.learn(report)

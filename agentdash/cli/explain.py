@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from agentdash.agents.registry import adapters
-from agentdash.agents.screen_reader import ScreenReading, read_screen, versions_tested
+from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.cli.fleet_access import exit_code, read_fleet
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, not_empty, options
 from agentdash.cli.output import console, print_document
@@ -30,7 +30,7 @@ from agentdash.report.explain import ScreenshotReport, explain_report, print_exp
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@json_option("explain/2")
+@json_option("explain/3")
 def explain(target: str | None, screen: TextIO | None, agent: str | None, as_json: bool, **given: Any) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
@@ -47,7 +47,14 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, as_jso
     """
     if screen is not None:
         shot = _screenshot(screen.read(), agent)
-        reading = _read_screen(shot)
+        reading = read_screen(
+            shot.agent,
+            clean_block("\n".join(shot.screen)).split("\n"),
+            title=clean_line(shot.title),
+            cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
+            width=shot.width,
+            height=shot.height,
+        )
         print_screen(reading, shot.agent, versions_tested(shot.agent, reading.rule), console())
         return 0
     if target is None:
@@ -78,35 +85,13 @@ def _screenshot(text: str, agent: str | None) -> ScreenshotReport:
     )
     if text.lstrip().startswith("{"):
         try:
-            shot = msgspec.json.decode(text, type=_Document).workers[0].pane
-        except (msgspec.DecodeError, IndexError, RecursionError) as error:
+            shot = msgspec.convert(msgspec.json.decode(text)["workers"][0]["screenshot"], ScreenshotReport)
+        except (msgspec.DecodeError, LookupError, TypeError, RecursionError) as error:
             what = "give a screen, or what `explain %4 --json` printed"
             raise click.BadParameter(f"it has no pane: {what}", param_hint="--screen") from error
     shot.agent = agent or shot.agent
     if shot.agent not in adapters():
-        raise click.BadParameter(
-            f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(adapters()))}",
-            param_hint="--agent",
-        )
+        known = ", ".join(sorted(adapters()))
+        wrong = f"invalid worker CLI {shot.agent!r}: choose from {known}"
+        raise click.BadParameter(wrong, param_hint="--agent")
     return shot
-
-
-class _Shown(msgspec.Struct):
-    pane: ScreenshotReport
-
-
-class _Document(msgspec.Struct):
-    """What is read of the document of `explain`."""
-
-    workers: list[_Shown]
-
-
-def _read_screen(shot: ScreenshotReport) -> ScreenReading:
-    return read_screen(
-        shot.agent,
-        clean_block("\n".join(shot.screen)).split("\n"),
-        title=clean_line(shot.title),
-        cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
-        width=shot.width,
-        height=shot.height,
-    )

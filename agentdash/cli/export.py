@@ -10,11 +10,11 @@ from typing import Final
 import click
 
 from agentdash import __version__
+from agentdash.agents.session_rows import written_at
 from agentdash.cli.family import playable
-from agentdash.cli.output import warn_unreadable
-from agentdash.cli.progress import Progress
+from agentdash.cli.output import Progress, warn_unreadable
 from agentdash.config import Config, journal_folder
-from agentdash.files import write_file
+from agentdash.files import file_size, write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
@@ -51,13 +51,12 @@ def export(
 
     now = time.time()
     family, recorded = playable(target, config, journal or journal_folder(), now)
-    files = [path.stat() for path in family.paths if path.exists()]
     stream = family_stream(family, recorded)
-    with Progress(sum(each.st_size for each in files)) as progress:
+    with Progress(sum(map(file_size, family.paths))) as progress:
         report = build_report(
             family.thread,
             stream,
-            ended=now - max((each.st_mtime for each in files), default=0.0) > _ENDED_AFTER_S,
+            ended=now - written_at(family.paths) > _ENDED_AFTER_S,
             scrubber=_scrubber(family) if redact else None,
             progress=progress.reach,
         )

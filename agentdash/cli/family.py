@@ -60,18 +60,14 @@ def family_of(target: str, config: Config) -> Family:
         raise click.UsageError(str(missing)) from missing
     for path in family.paths:
         if thread_id(path) == family.thread:
-            _check_readable(path)
+            try:
+                with open_regular(path):
+                    continue
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise click.UsageError(f"{clean_line(str(path))} cannot be read: {reason}") from error
     known = recalled(home, filter(None, map(thread_of_log, family.paths)))
     return family._replace(memories=tuple(known.values()))
-
-
-def _check_readable(path: Path) -> None:
-    try:
-        with open_regular(path):
-            return
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise click.UsageError(f"{clean_line(str(path))} cannot be read: {reason}") from error
 
 
 def recalled(home: CodexHome, threads: Iterable[str]) -> dict[str, ThreadMemory]:

@@ -87,9 +87,10 @@ def read_fleet(config: Config, target: str | None, *, whole_since: float | None 
         view = FleetView(_poll(replace(config, sessions=None), target))
         found = select_workers(view.snapshot, target)
     if found is None and target is not None and view.via is not None and view.via.problem is not None:
-        found = replace(view.snapshot, workers=(_unknown_worker(target, view),))
+        unknown = _unknown_worker(target, view.via.problem, view.snapshot.at)
+        found = replace(view.snapshot, workers=(unknown,))
     if found is None:
-        raise click.UsageError(no_such_worker(view.snapshot, target))
+        raise click.UsageError(no_such_worker(view.snapshot, target or ""))
     if found.failure is not None:
         click.echo(f"agentdash: engine: {found.failure.text} ({debug_log.hint()})", err=True)
     return FleetView(found, view.via)
@@ -150,14 +151,12 @@ def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
     return replace(snapshot, workers=workers) if workers else None
 
 
-def no_such_worker(snapshot: Snapshot | None, target: str | None) -> str:
+def no_such_worker(snapshot: Snapshot | None, target: str) -> str:
     """Return the message that no worker matches `target`."""
-    named = repr(clean_line(target or ""))
-    if snapshot is not None and (why := refusal(snapshot, target or "")) is not None:
-        return f"no worker matches {named}: {why}"
-    if snapshot is not None and find(snapshot, target or "").pane is not None:
-        return f"no worker matches {named}: the pane is there, and no worker CLI runs in it"
-    return f"no worker matches {named}: see `agentdash status`"
+    why = refusal(snapshot, target) if snapshot is not None else None
+    if why is None and snapshot is not None and find(snapshot, target).pane is not None:
+        why = "the pane is there, and no worker CLI runs in it"
+    return f"no worker matches {clean_line(target)!r}: {why or 'see `agentdash status`'}"
 
 
 def warn_if_indirect(via: ViaReport | None) -> None:
@@ -260,11 +259,9 @@ def _read_file(config: Config, why: str, target: str | None) -> FleetView:
     """Return what the status file has; a pane may be younger than the file, and is waited for."""
     until = time.monotonic() + (_NEW_PANE_S if target is not None and is_pane(target) else 0.0)
     while True:
-        published, via = _published(config)
-        snapshot = _only_files(config) if published is None else published.snapshot
-        view = _file_view(snapshot, published, via, why)
+        view = _file_view(config, *_published(config), why)
         is_found = select_workers(view.snapshot, target) is not None
-        if is_found or via.problem is not None or time.monotonic() >= until:
+        if is_found or (view.via and view.via.problem) or time.monotonic() >= until:
             return view
         time.sleep(_FILE_POLL_INTERVAL_S)
 
@@ -282,7 +279,7 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
                 raise click.UsageError(f"inside a sandbox: {via.problem}")
         else:
             if last is None or published.written_at != last.written_at:
-                yield _file_view(published.snapshot, published, via, why)
+                yield _file_view(config, published, via, why)
             last = published
         await asyncio.sleep(_FILE_POLL_INTERVAL_S)
 
@@ -292,12 +289,11 @@ def _published(config: Config) -> tuple[Published | None, ViaReport]:
     now = SystemClock().now()
     current = current_files(now)
     path = _status_path(config, current)
-    published, problem = None, None
     try:
         published = read_published(path)
         problem = outdated(published, now)
     except UnpublishedError as error:
-        problem = str(error)
+        published, problem = None, str(error)
     if problem is not None and current:
         homes = ", ".join(sorted(each.home for each in current.values()))
         problem += f"; or set CODEX_HOME to one that has a current one: {homes}"
@@ -317,42 +313,34 @@ def _status_path(config: Config, current: dict[Path, Published]) -> Path:
     return next(iter(current))
 
 
-def _file_view(snapshot: Snapshot, published: Published | None, via: ViaReport, why: str) -> FleetView:
-    """Return a snapshot of the status file; where that is not current, all its workers are `unreachable`."""
-    if published is None or via.problem is not None:
-        detail = via.problem or ""
-        workers = tuple(unreachable(worker, detail, snapshot.at) for worker in snapshot.workers)
-        snapshot = replace(snapshot, workers=workers)
-    else:
+def _file_view(config: Config, published: Published | None, via: ViaReport, why: str) -> FleetView:
+    """Return a snapshot of the status file; where that is not current, all its workers are `unreachable`, and
+    without any, those of Codex's files are.
+
+    Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread or
+    subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither.
+    """
+    if published is not None:
+        snapshot = replace(published.snapshot, at=published.written_at)
         writer = f"agentdash {published.version}, pid {published.pid}"
         detail = f"written by {writer}, {via.age_seconds:.0f} s ago"
-        snapshot = replace(snapshot, at=published.written_at)
+    else:
+        clock = SystemClock()
+        snapshot = _once(Hub(live_sources(config, clock)[:1], clock, stalled_after=config.stalled_after))
+    if via.problem is not None:
+        detail = via.problem
+        workers = tuple(unreachable(worker, detail, snapshot.at) for worker in snapshot.workers)
+        snapshot = replace(snapshot, workers=workers)
     detail = f"inside a sandbox ({why}): {detail}"
     health = SourceSeen(at=snapshot.at, name="status file", ok=via.problem is None, detail=detail)
     return FleetView(replace(snapshot, sources=(*snapshot.sources, health)), via)
 
 
-def _only_files(config: Config) -> Snapshot:
-    """Poll Codex's files once.
-
-    Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread or
-    subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither.
-    """
-    clock = SystemClock()
-    return _once(Hub(live_sources(config, clock)[:1], clock, stalled_after=config.stalled_after))
-
-
-def _unknown_worker(target: str, view: FleetView) -> Worker:
+def _unknown_worker(target: str, problem: str, at: float) -> Worker:
     """Return a target that nothing is known of here as a worker, so that documents keep their form."""
-    name = clean_line(target)
-    worker = Worker(
-        id=name,
-        kind="pane" if is_pane(target) else "codex-thread",
-        name=name,
-        agent=Agent("unknown"),
-        assessment=Assessment(State.UNREACHABLE, None, ""),
-    )
-    return unreachable(worker, view.via.problem or "" if view.via else "", view.snapshot.at)
+    name, nothing = clean_line(target), Assessment(State.UNREACHABLE, None, "")
+    worker = Worker(name, "codex-thread", name, Agent("unknown"), nothing)
+    return unreachable(replace(worker, kind="pane") if is_pane(target) else worker, problem, at)
 
 
 # ---------------------------------------------------------------- targets
@@ -385,32 +373,28 @@ def find(snapshot: Snapshot, target: str) -> Found:
         if (key := _pane_of(snapshot, target, is_stale=is_stale)) is not None:
             return _workers_in(snapshot, key)
     is_prefix = len(target) >= MIN_PREFIX_CHARS
+    there = [(w, f"{w.host}:") for w in snapshot.workers if w.host]  # by its id there, or by its pane there
     for match in (
         [w for w in snapshot.workers if target in (w.id, w.name, w.label)],
         [w for w in snapshot.workers if is_prefix and w.id.startswith(target)],
-        [w for w in snapshot.workers if w.host and _is_there(w, target, is_prefix=is_prefix)],
+        [
+            w
+            for w, host in there
+            if w.id == host + target
+            or (w.pane_there and target == host + w.pane_there)
+            or (is_prefix and w.id.startswith(host + target))
+        ],
     ):
         if match:
             return Found(tuple(match))
     return Found(())
 
 
-def _is_there(worker: Worker, target: str, *, is_prefix: bool) -> bool:
-    """Return whether a target means a worker of another host: by its id there, or by its pane there."""
-    host = f"{worker.host}:"
-    return (
-        (worker.pane_there is not None and target == host + worker.pane_there)
-        or worker.id == host + target
-        or (is_prefix and worker.id.startswith(host + target))
-    )
-
-
 def with_server_of(config: Config, target: str | None) -> Config:
     """Return the configuration that also watches the tmux server that a target names."""
     named = _FULL_PANE.fullmatch(target or "")
-    if named is None or named["server"] == "default":
+    if named is None or (server := named["server"]) == "default":
         return config
-    server = named["server"]
     if server.startswith("/"):
         return replace(config, socket_paths=tuple(dict.fromkeys((*config.socket_paths, Path(server)))))
     return replace(config, socket_names=tuple(dict.fromkeys((*config.socket_names, server))))
@@ -428,14 +412,15 @@ def refusal(snapshot: Snapshot, target: str) -> str | None:
 
 def _pane_of(snapshot: Snapshot, target: str, *, is_stale: bool) -> PaneKey | None:
     """Return the pane that a target names; of a bare id the caller's own, else the only one with a worker."""
-    past = {past.key for past in snapshot.past if past.is_stale is is_stale}
-    present = set() if is_stale else {worker.pane.key for worker in snapshot.workers if worker.pane}
-    idle = set() if is_stale else set(snapshot.idle_panes)
-    named = {key for key in (*past, *present, *idle) if key.has_name(target)}
+    with_worker = {past.key for past in snapshot.past if past.is_stale is is_stale}
+    if not is_stale:
+        with_worker |= {worker.pane.key for worker in snapshot.workers if worker.pane}
+    idle = () if is_stale else snapshot.idle_panes
+    named = {key for key in (*with_worker, *idle) if key.has_name(target)}
     here = own_server()
     if own := {key for key in named if key.server == here}:
         return own.pop()
-    with_worker = named & (past | present)
+    with_worker &= named
     if len(with_worker) > 1:
         forms = ", ".join(sorted(key.full for key in with_worker))
         raise click.UsageError(clean_line(f"ambiguous target {target!r}: choose from {forms}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import click
 
@@ -26,9 +26,8 @@ _MAX_WAITING: Final = 200
 """Workers with a series of their own: each label value is a series that Prometheus keeps for weeks."""
 
 
-class _Sample(NamedTuple):
-    value: float
-    labels: Mapping[str, str] = {}
+_Samples: TypeAlias = Iterable[tuple[float, Mapping[str, str]]]
+"""Values with their labels."""
 
 
 @click.command()
@@ -55,59 +54,58 @@ def metrics_text(snapshot: Snapshot, now: float) -> str:
         now: unix seconds, for what lasts still.
     """
     present = [worker for worker in snapshot.workers if worker.group is not Group.PAST]
-    waiting = sorted(
-        (worker for worker in present if worker.needs_you and worker.assessment.since is not None),
-        key=lambda worker: worker.assessment.since or 0.0,
-    )
-    past = len(snapshot.workers) - len(present)
+    waiting = [worker for worker in present if worker.needs_you and worker.assessment.since is not None]
+    waiting.sort(key=lambda worker: worker.assessment.since or 0.0)
+    states = Counter((worker.agent.name, worker.state) for worker in present)
+    agents = sorted({agent for agent, _ in states}) or ["codex"]
     verdicts = Counter(worker.sandbox.verdict for worker in present)
     kinds = Counter(finding.kind for worker in present for finding in worker.sandbox.findings)
     denials: Counter[str] = Counter()
     for worker in present:
         for entry in worker.sandbox.denials:
             denials[entry.certainty] += entry.count
-    limits = [_Sample(limit.window.used, _limit_labels(limit)) for limit in usage_limits(present, now)]
-    by_verdict = _counts("verdict", verdicts, get_args(Verdict))
+    past = len(snapshot.workers) - len(present)
     longest = max((_waited(worker, now) for worker in waiting), default=0.0)
-    gauges: list[tuple[str, str, Iterable[_Sample]]] = [
-        ("build_info", "Version of agentdash.", [_Sample(1, {"version": __version__})]),
-        ("engine_failed", "Whether the rest is old.", [_Sample(snapshot.failure is not None)]),
-        ("fleet_changed_timestamp_seconds", "When the fleet changed last.", [_Sample(snapshot.at)]),
-        ("workers", "Workers by worker CLI and state, without past ones.", _states(present)),
-        ("past_workers", "Workers that ended before the user last looked.", [_Sample(past)]),
-        ("needs_you_workers", "Workers that need the user.", [_Sample(snapshot.counts()["needs-you"])]),
-        ("verdicts", "Workers by the verdict on their sandbox.", by_verdict),
+    gauges: list[tuple[str, str, _Samples]] = [
+        ("build_info", "Version of agentdash.", [(1, {"version": __version__})]),
+        ("engine_failed", "Whether the rest is old.", [(snapshot.failure is not None, {})]),
+        ("fleet_changed_timestamp_seconds", "When the fleet changed last.", [(snapshot.at, {})]),
+        (
+            "workers",
+            "Workers by worker CLI and state, without past ones.",
+            [(states[each, state], {"agent": each, "state": state}) for each in agents for state in State],
+        ),
+        ("past_workers", "Workers that ended before the user last looked.", [(past, {})]),
+        ("needs_you_workers", "Workers that need the user.", [(snapshot.counts()["needs-you"], {})]),
+        (
+            "verdicts",
+            "Workers by the verdict on their sandbox.",
+            _counts("verdict", verdicts, get_args(Verdict)),
+        ),
         ("findings", "Findings about sandboxes by kind.", _counts("kind", kinds, FindingKind)),
         ("denials", "Denials by certainty.", _counts("certainty", denials, get_args(Certainty))),
-        (
-            "longest_wait_seconds",
-            "How long the user has been needed.",
-            [_Sample(longest)],
-        ),
+        ("longest_wait_seconds", "How long the user has been needed.", [(longest, {})]),
         (
             "worker_wait_seconds",
             "How long each worker has needed the user; those that wait longest.",
-            [_Sample(_waited(worker, now), _labels(worker)) for worker in waiting[:_MAX_WAITING]],
+            [(_waited(worker, now), _labels(worker)) for worker in waiting[:_MAX_WAITING]],
         ),
-        ("usage_percent", "Usage limits of accounts, as stated last, until their reset.", limits),
+        (
+            "usage_percent",
+            "Usage limits of accounts, as stated last, until their reset.",
+            [(limit.window.used, _limit_labels(limit)) for limit in usage_limits(present, now)],
+        ),
         (
             "source_up",
             "Whether a source of facts works.",
-            [_Sample(source.ok, {"source": source.name}) for source in snapshot.sources],
+            [(source.ok, {"source": source.name}) for source in snapshot.sources],
         ),
     ]
     return "".join(line for gauge in gauges for line in _lines(*gauge))
 
 
-def _counts(label: str, counts: Mapping[Any, float], kinds: Iterable[str]) -> list[_Sample]:
-    return [_Sample(counts[kind], {label: kind}) for kind in kinds]
-
-
-def _states(workers: Iterable[Worker]) -> Iterator[_Sample]:
-    counts = Counter((worker.agent.name, worker.state) for worker in workers)
-    for agent in sorted({agent for agent, _ in counts}) or ["codex"]:
-        for state in State:
-            yield _Sample(counts[agent, state], {"agent": agent, "state": state})
+def _counts(label: str, counts: Mapping[Any, float], kinds: Iterable[str]) -> _Samples:
+    return [(counts[kind], {label: kind}) for kind in kinds]
 
 
 def _waited(worker: Worker, now: float) -> float:
@@ -122,12 +120,12 @@ def _limit_labels(limit: UsageLimit) -> dict[str, str]:
     return {"agent": limit.agent, "home": limit.home, "plan": limit.window.plan, "span": limit.span}
 
 
-def _lines(name: str, meaning: str, samples: Iterable[_Sample]) -> Iterator[str]:
+def _lines(name: str, meaning: str, samples: _Samples) -> Iterator[str]:
     yield f"# HELP agentdash_{name} {meaning}\n# TYPE agentdash_{name} gauge\n"
-    for sample in samples:
-        labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in sample.labels.items())
-        value = int(sample.value) if sample.value == int(sample.value) else round(sample.value, 3)
-        yield f"agentdash_{name}{{{labels}}} {value}\n" if labels else f"agentdash_{name} {value}\n"
+    for value, labels in samples:
+        shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        number = int(value) if value == int(value) else round(value, 3)
+        yield f"agentdash_{name}{{{shown}}} {number}\n" if shown else f"agentdash_{name} {number}\n"
 
 
 def _escaped(value: str) -> str:

@@ -19,7 +19,7 @@ from agentdash import programs
 from agentdash.cli.options import config_of
 from agentdash.cli.output import print_document
 from agentdash.config import Config
-from agentdash.engine.hub import Hub, Service
+from agentdash.engine.hub import Hub
 from agentdash.model.events import SourceSeen
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.sanitize import clean_line
@@ -68,13 +68,8 @@ class Notices:
         self._outbox: list[News] = []
         self._has_mail = asyncio.Event()
 
-    @property
-    def service(self) -> Service:
-        """Return the service that sends notices while the hub runs."""
-        return SOURCE, self._keep
-
-    async def _keep(self) -> None:
-        """Watch the hub's snapshots."""
+    async def keep(self) -> None:
+        """Send notices of the hub's snapshots, without end."""
         book, snapshot = NoticeBook(self._settings.on, self._thresholds), None
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_command())
@@ -97,15 +92,14 @@ class Notices:
             self._has_mail.set()
 
     async def _run_command(self) -> None:
+        command = self._settings.command
         while True:
             await self._has_mail.wait()
             self._has_mail.clear()
             news, self._outbox = self._outbox, []
-            now = self._hub.now()
-            problem = await run_command(self._settings.command, notice_report(news, now, self._scrubber))
-            detail = f"{self._settings.command[0]}: {problem}" if problem else "sent"
-            seen = SourceSeen(at=self._hub.now(), name=SOURCE, ok=not problem, detail=clean_line(detail))
-            self._hub.emit([seen])
+            problem = await run_command(command, notice_report(news, self._hub.now(), self._scrubber))
+            detail = clean_line(f"{command[0]}: {problem}" if problem else "sent")
+            self._hub.emit([SourceSeen(at=self._hub.now(), name=SOURCE, ok=not problem, detail=detail)])
 
 
 async def run_command(command: tuple[str, ...], report: NoticeReport) -> str:
@@ -183,7 +177,5 @@ def notify(is_test: bool) -> int:
 def _invented() -> News:
     fact = Fact(FactKind.RUN, "wants to run", "git push --tags", ObjectForm.COMMAND)
     assessment = Assessment(State.WAITING_APPROVAL, time.time(), "a test of notices", fact=fact)
-    worker = Worker(
-        "test", "pane", "a test", Agent("agentdash"), assessment, cwd=str(Path.home() / "project")
-    )
-    return News(worker, ("needs-you",))
+    agent, cwd = Agent("agentdash"), str(Path.home() / "project")
+    return News(Worker("test", "pane", "a test", agent, assessment, cwd=cwd), ("needs-you",))

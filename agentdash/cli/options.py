@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.cli import debug_log
 from agentdash.cli.paths import FILE, FOLDER, PATH
-from agentdash.config import THEMES, Config, ConfigError, journal_folder, load
+from agentdash.config import THEMES, Config, ConfigError, HostSettings, journal_folder, load
 from agentdash.files import expand_user
 from agentdash.model.limits import REPLAY_SPEEDS
 from agentdash.model.sanitize import clean_line
@@ -21,9 +21,12 @@ from agentdash.model.times import parse_span
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from agentdash.collect.remote.carrier import Carrier
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MAX_SECONDS: Final = 10 * 365 * 86_400.0
 """Ten years, the longest time of any option. Event loops and calendars fail at absurd times."""
+_MAX_HOST_CHARS: Final = 100
 _MAX_OFFERED_THREADS: Final = 50
 """Completions if no agentdash publishes its workers; a longer menu is useless."""
 
@@ -232,10 +235,50 @@ def config_of(given: dict[str, Any]) -> Config:
     if config.debug_log is not None:
         debug_log.start(config.debug_log)
     if config.hosts or any(flags.get(name) for name in ("hosts", "containers", "carriers")):
-        from agentdash.cli.hosts import chosen_hosts
-
-        config = replace(config, hosts=chosen_hosts(config, flags))
+        config = replace(config, hosts=_chosen_hosts(config, flags))
     return config
+
+
+def _chosen_hosts(config: Config, flags: Mapping[str, Any]) -> dict[str, HostSettings]:
+    """Return the hosts to watch, by name: those of the flags, or else those of the configuration.
+
+    Args:
+        flags: the values of the options of `HOST_OPTIONS` that were given.
+
+    Raises:
+        click.UsageError: a host is not valid.
+    """
+    chosen: dict[str, HostSettings] = {}
+    for name in flags.get("hosts", ()):
+        chosen[name] = config.hosts.get(name) or HostSettings(ssh=name)
+    for name in flags.get("containers", ()):
+        chosen[name] = HostSettings(container=name)
+    for given in flags.get("carriers", ()):
+        name, equals, template = given.partition("=")
+        if not (name and equals and template.strip()):
+            raise click.UsageError(f"--carrier: {clean_line(given)!r}: expected NAME=COMMAND")
+        chosen[name] = HostSettings(carrier=template)
+    if not chosen and not flags.get("no_hosts"):
+        chosen = dict(config.hosts)
+    for name, settings in chosen.items():
+        carrier_of(name, settings, config)
+    return chosen
+
+
+def carrier_of(name: str, settings: HostSettings, config: Config) -> Carrier:
+    """Return the carrier of a host.
+
+    Raises:
+        click.UsageError: it is not valid.
+    """
+    from agentdash.collect.remote.carrier import CarrierError, carrier
+
+    if not name or len(name) > _MAX_HOST_CHARS or name != clean_line(name) or name.startswith("-"):
+        raise click.UsageError(f"{clean_line(name, _MAX_HOST_CHARS)!r} is not a name of a host")
+    try:
+        return carrier(name, settings, config.ssh_config)
+    except CarrierError as error:
+        raise click.UsageError(clean_line(str(error))) from error
 
 
 def _folder(named: str) -> Path:

@@ -1,4 +1,4 @@
-"""Output of the headless commands: the console, and pipes that their reader closes."""
+"""Output of the headless commands: the console, pipes that their reader closes, documents, progress."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import click
 import msgspec
@@ -17,8 +18,6 @@ import msgspec
 from agentdash.report.elements import document_json
 
 if TYPE_CHECKING:
-    import asyncio
-
     from rich.console import Console
 
 _T = TypeVar("_T")
@@ -61,19 +60,15 @@ def console(*, soft_wrap: bool = False) -> Console:
     """Return a console for stdout: as wide as the terminal or `COLUMNS`, else 200 columns."""
     if sys.stdout.isatty():
         return _console_type()(highlight=False, soft_wrap=soft_wrap)
-    return _console_type()(
-        file=cast("IO[str]", _Trimmed()), width=_piped_width(), highlight=False, soft_wrap=soft_wrap
-    )
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) in _COLUMNS else _PIPED_COLUMNS
+    file = cast("IO[str]", _Trimmed())
+    return _console_type()(file=file, width=width, highlight=False, soft_wrap=soft_wrap)
 
 
 def notes_console() -> Console:
     """Return a console for what is not data: it prints to stderr."""
     return _console_type()(stderr=True, highlight=False, soft_wrap=True)
-
-
-def _piped_width() -> int:
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) in _COLUMNS else _PIPED_COLUMNS
 
 
 def warn_unreadable(problems: Sequence[object]) -> None:
@@ -99,7 +94,18 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool =
     out = sys.stdout.fileno()
     if piped := stat.S_ISFIFO(os.fstat(out).st_mode):
         loop.add_reader(out, task.cancel)  # the write end becomes "readable" when the read end is closed
-    stdin = _watch_stdin(loop, task) if with_stdin else None
+    stdin = sys.stdin.fileno() if with_stdin else -1
+
+    def read_stdin() -> None:
+        data = b""
+        with suppress(OSError):
+            data = os.read(stdin, 1 << 12)
+        if not data:
+            task.cancel()
+
+    mode = os.fstat(stdin).st_mode if with_stdin else 0
+    if watches_stdin := stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        loop.add_reader(stdin, read_stdin)
     try:
         return await task
     except asyncio.CancelledError:
@@ -107,30 +113,11 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool =
             raise
         return None
     finally:
-        if stdin is not None:
+        if watches_stdin:
             loop.remove_reader(stdin)
         if piped:
             with suppress(OSError):
                 loop.remove_reader(out)
-
-
-def _watch_stdin(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> int | None:
-    """Cancel a task when stdin ends; return the watched descriptor, or None if stdin cannot be watched."""
-    stdin = sys.stdin.fileno()
-    mode = os.fstat(stdin).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        return None
-
-    def read() -> None:
-        try:
-            data = os.read(stdin, 1 << 12)
-        except OSError:
-            data = b""
-        if not data:
-            task.cancel()
-
-    loop.add_reader(stdin, read)
-    return stdin
 
 
 # ------------------------------------------------------------
@@ -146,3 +133,59 @@ def print_text(text: str | bytes, *, nl: bool = True) -> None:
     """Print a document, or as much as the reader of the pipe takes (`| head`): the exit code is the same."""
     with suppress(BrokenPipeError):
         click.echo(text, nl=nl)
+
+
+# ------------------------------------------------------------
+# The progress of long operations: a line on stderr if it is a terminal, erased at the end
+
+
+_FIRST_LINE_AFTER_S: Final = 0.5
+"""Most operations are done by then, and show no progress."""
+_UPDATE_INTERVAL_S: Final = 0.1
+_CLEAR: Final = "\r\x1b[K"
+
+
+class Progress:
+    """Shows files and bytes done, and the estimated time left: `412 files, 210 of 1,000 MB, 23 s left`.
+
+    Args:
+        size: total size in bytes; 0: unknown.
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self._size = size
+        self._files = 0
+        self._read = 0
+        self._began = time.monotonic()
+        self._next = self._began + _FIRST_LINE_AFTER_S
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+
+    def add(self, size: int) -> None:
+        """Count one more file, of `size` bytes."""
+        self._files += 1
+        self.reach(self._read + size)
+
+    def reach(self, size: int) -> None:
+        """Set the number of bytes done so far."""
+        self._read = size
+        now = time.monotonic()
+        if now >= self._next and sys.stderr.isatty():
+            self._next = now + _UPDATE_INTERVAL_S
+            self._is_shown = True
+            sys.stderr.write(f"{_CLEAR}{self._line(now - self._began)}")
+            sys.stderr.flush()
+
+    def _line(self, seconds: float) -> str:
+        files = f"{self._files:,} files, " if self._files else ""
+        if not (self._size and self._read):
+            return f"{files}{self._read / 1e6:,.0f} MB"
+        left = max(0, self._size - self._read) * seconds / self._read
+        return f"{files}{self._read / 1e6:,.0f} of {self._size / 1e6:,.0f} MB, {left:.0f} s left"

@@ -44,18 +44,14 @@ def preflight(
     agentdash preflight --json exec -p review
     agentdash preflight --worker opencode --policy workspace-write
     """
-    config = config_of({"codex_home": codex_home})
     if worker is not None and args:
         raise click.UsageError("--worker takes no arguments of Codex: --policy gives its sandbox mode")
     if worker is not None:
         return _predict_worker(worker, policy, as_json=as_json)
-    return _predict_policy(CodexHome(config.codex_home or default_home()), args, as_json=as_json)
-
-
-def _predict_policy(home: CodexHome, args: tuple[str, ...], *, as_json: bool) -> int:
     from agentdash.agents.knowledge import installed_codex
     from agentdash.report.predictions import default_version, predict_policy, print_policy
 
+    home = CodexHome(config_of({"codex_home": codex_home}).codex_home or default_home())
     found = installed_codex()
     version = (found, "on PATH") if found else default_version()
     try:

@@ -76,10 +76,9 @@ def replay(
     """
     config = config_of(given)
     if exported is not None:
-        start_up.restore()
-    if exported is not None:
         from agentdash.cli.export import export
 
+        start_up.restore()
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
         with without_stdin([target]) as (file,):
@@ -112,7 +111,7 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
     from agentdash.tui.library.app import LibraryApp
-    from agentdash.tui.library.model import LibraryModel
+    from agentdash.tui.library.list import LibraryModel
 
     clock, model, options = SystemClock(), LibraryModel(), screen_options(config)
     library = Library(
@@ -136,13 +135,7 @@ def _play(
     journal: Path | None,
     at: str | float | None = None,
 ) -> None:
-    """Play the family of a thread, until the player is closed.
-
-    Args:
-        target: a thread id or its prefix, or the path of a rollout file.
-        speed: factor of real time.
-        journal: directory of recordings; None: the default one.
-        at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
+    """Play the family of a thread, from a time as typed (`20:14`) or in unix seconds, until it is closed.
 
     Raises:
         click.UsageError: no thread matches, or `at` is invalid.
@@ -153,20 +146,17 @@ def _play(
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
     from agentdash.replay.player import Player
+    from agentdash.tui.replay_app import ReplayApp
 
     family, recorded = playable(target, config, journal or journal_folder(), time.time())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
     player = Player(family, clock, gap=MAX_GAP_S, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
-        raise click.BadParameter(
-            f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
-        )
+        forms = "20:14, 20:14:07, or 2026-03-11 20:14"
+        raise click.BadParameter(f"invalid time {at!r}: use {forms}", param_hint="--at")
     if isinstance(at, float):
         player.seek_time(at)
     hub = Hub([player], clock)
-
-    from agentdash.tui.transport.app import ReplayApp
-
     export = partial(exported, target, config=config, journal=journal)
     run_app(ReplayApp(hub, clock, player, export=export, options=screen_options(config)), hub)

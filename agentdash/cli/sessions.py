@@ -28,8 +28,7 @@ def sessions(limit: int, as_json: bool, **given: Any) -> int:
     agentdash sessions --limit 10
     agentdash sessions --json --limit 0 | jq '.sessions[].id'
     """
-    from agentdash.cli.output import console, print_document, warn_unreadable
-    from agentdash.cli.progress import Progress
+    from agentdash.cli.output import Progress, console, print_document, warn_unreadable
     from agentdash.report.sessions import print_sessions, read_sessions
 
     config = config_of(given)

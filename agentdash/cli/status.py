@@ -78,8 +78,9 @@ def status(
     agentdash status --follow            the same as sentences
     """
     modes = {"--json=": fields is not None, "--watch": watch, "--follow": follow}
-    if len(chosen_modes := [name for name, is_given in modes.items() if is_given]) > 1:
-        raise click.UsageError(f"{' and '.join(chosen_modes)} exclude each other")
+    if sum(modes.values()) > 1:
+        given_modes = " and ".join(name for name, is_given in modes.items() if is_given)
+        raise click.UsageError(f"{given_modes} exclude each other")
     chosen = () if fields is None else _chosen_fields(fields)
     config = config_of(given)
     if heartbeat is not None and not watch:
@@ -91,24 +92,16 @@ def status(
         termination.run(until_pipe_closes(following, with_stdin=heartbeat is not None))
         return 0
     from agentdash.cli.fleet_access import exit_code, read_fleet
+    from agentdash.cli.output import console, notes_console, print_document
+    from agentdash.report.status import print_status, status_fields_report, status_report
 
     snapshot, via = read_fleet(config, target)
     if chosen:
-        from agentdash.cli.output import print_document
-        from agentdash.report.status import status_fields_report
-
         print_document(status_fields_report(snapshot, chosen, via))
-        return exit_code(snapshot, given)
-    if as_json:
-        from agentdash.cli.output import print_document
-        from agentdash.report.status import status_report
-
+    elif as_json:
         print_document(status_report(snapshot, via))
-        return exit_code(snapshot, given)
-    from agentdash.cli.output import console, notes_console
-    from agentdash.report.status import print_status
-
-    print_status(snapshot, console(), notes_console())
+    else:
+        print_status(snapshot, console(), notes_console())
     return exit_code(snapshot, given)
 
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _GRACE_S: Final = 1.0
@@ -35,18 +35,13 @@ class _State:
     """First signal that was received, or None."""
     end: Callable[[], None] | None = None
     """Ends the work of the running event loop, or None."""
-
-    def __init__(self) -> None:
-        self.cleanups: list[Callable[[], None]] = []
-        """Called before an exit by force, the last one first."""
-
-
-_state: Final = _State()
+    cleanups: ClassVar[list[Callable[[], None]]] = []
+    """Called before an exit by force, the last one first."""
 
 
 def install() -> None:
     """Handle the signals from now on, except for those that are ignored, as by `nohup`."""
-    _state.pid = os.getpid()
+    _State.pid = os.getpid()
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _on_signal)
@@ -55,11 +50,11 @@ def install() -> None:
 @contextmanager
 def forced_cleanup(cleanup: Callable[[], None]) -> Iterator[None]:
     """Call `cleanup` if the process is ended by force while the block runs; from another thread."""
-    _state.cleanups.append(cleanup)
+    _State.cleanups.append(cleanup)
     try:
         yield
     finally:
-        _state.cleanups.remove(cleanup)
+        _State.cleanups.remove(cleanup)
 
 
 def run(work: Coroutine[Any, Any, _T], end: Callable[[], bool] = lambda: False) -> _T:
@@ -88,21 +83,21 @@ def run(work: Coroutine[Any, Any, _T], end: Callable[[], bool] = lambda: False) 
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(stop)
 
-        _state.end = stop_soon
-        if _state.received is not None:
+        _State.end = stop_soon
+        if _State.received is not None:
             stop_soon()
         return await task
 
     try:
         return asyncio.run(until_signal())
     except asyncio.CancelledError:
-        if _state.received is None:
+        if _State.received is None:
             raise
-        raise SystemExit(_SIGNAL_CODE + _state.received) from None
+        raise SystemExit(_SIGNAL_CODE + _State.received) from None
     finally:
-        _state.end = None
-        if _state.received is not None:
-            raise SystemExit(_SIGNAL_CODE + _state.received)
+        _State.end = None
+        if _State.received is not None:
+            raise SystemExit(_SIGNAL_CODE + _State.received)
 
 
 def _notice_ended_children() -> None:
@@ -131,18 +126,18 @@ def limited_end(code: int) -> Iterator[None]:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del frame
-    if os.getpid() != _state.pid:  # a forked child: it ends as if the handler did not exist
+    if os.getpid() != _State.pid:  # a forked child: it ends as if the handler did not exist
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         return
-    if _state.received is not None:
+    if _State.received is not None:
         return
-    _state.received = number
+    _State.received = number
     code = _SIGNAL_CODE + number
     # not `threading`: its locks may be held by the code that the signal has interrupted
     _thread.start_new_thread(_exit_by_force, (code, threading.Event()))
-    if _state.end is not None:
-        _state.end()
+    if _State.end is not None:
+        _State.end()
         return
     sys.unraisablehook = lambda _: None  # a callback or finalizer would swallow what is raised, and print it
     if number == signal.SIGINT:
@@ -154,7 +149,7 @@ def _exit_by_force(code: int, done: threading.Event) -> None:
     """Clean up and exit after the grace period, unless `done` is set before."""
     if done.wait(_GRACE_S):
         return
-    for cleanup in reversed(_state.cleanups):
+    for cleanup in reversed(_State.cleanups):
         with suppress(Exception):  # the exit must not depend on it
             cleanup()
     _kill_worker_processes()

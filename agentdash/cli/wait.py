@@ -8,7 +8,6 @@ from contextlib import aclosing
 from typing import Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from agentdash.cli import termination
 from agentdash.cli.fleet_access import Found, find, follow_fleet, no_such_worker, warn_if_indirect
@@ -27,7 +26,6 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.suggestions import did_you_mean
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import ViaReport
 from agentdash.report.status import Outcome, WaitReport, wait_line, wait_report
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
@@ -37,35 +35,23 @@ _EXIT_CERTAIN_AFTER_S: Final = 3.0
 WORKING_STATES: Final = (State.RUNNING, State.UNKNOWN)
 
 
-# generic since click 8.3 only
-class _States(click.ParamType):  # type: ignore[type-arg]
-    """State names separated by commas: `blocked-sandbox,completed`."""
+def _states(_: click.Context, __: click.Parameter, text: str | None) -> tuple[State, ...]:
+    """Return states by their names, separated by commas: `blocked-sandbox,completed`; by default the usual
+    ones."""
+    if text is None:
+        return tuple(state for state in State if state not in WORKING_STATES)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = [str(state) for state in State]
+    if wrong := [name for name in names or [""] if name not in known]:
+        close = did_you_mean(wrong[0], known)
+        raise click.BadParameter(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}{close}")
+    return tuple(State(name) for name in names)
 
-    name = "states"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[State, ...]:
-        if isinstance(value, tuple):
-            return value
-        names = [name.strip() for name in str(value).split(",") if name.strip()]
-        known = [str(state) for state in State]
-        if wrong := [name for name in names if name not in known] or ([""] if not names else []):
-            close = did_you_mean(wrong[0], known)
-            self.fail(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}{close}", param, ctx)
-        return tuple(State(name) for name in names)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        del ctx, param
-        before, comma, last = incomplete.rpartition(",")
-        given = before.split(",")
-        return [
-            CompletionItem(f"{before}{comma}{state}")
-            for state in State
-            if state.startswith(last) and state not in given
-        ]
+def _complete_states(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    before, comma, last = typed.rpartition(",")
+    left = (state for state in State if state not in before.split(","))
+    return [f"{before}{comma}{state}" for state in left if state.startswith(last)]
 
 
 @click.command()
@@ -73,7 +59,8 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 @target_argument(required=True)
 @click.option(
     "--until",
-    type=_States(),
+    callback=_states,
+    shell_complete=_complete_states,
     metavar="STATE[,STATE...]",
     help="States to wait for.  [default: all but running and unknown]",
 )
@@ -84,9 +71,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
     help="Longest time to wait: seconds, or 90s, 5m, 8h.  [default: no limit]",
 )
 @json_option("wait/2")
-def wait(
-    target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any
-) -> int:
+def wait(target: str, until: tuple[State, ...], timeout: float | None, as_json: bool, **given: Any) -> int:
     """Wait until TARGET is in one of some states, and print its state.
 
     Exit code 0: it is. 1: timed out, or the worker is gone. 2: no worker matches, or it cannot be observed.
@@ -96,8 +81,7 @@ def wait(
     agentdash wait %4 --until completed,blocked-sandbox --timeout 10m
     agentdash wait %4 --json       until it is no longer running
     """
-    wanted = until or tuple(state for state in State if state not in WORKING_STATES)
-    report = termination.run(until_pipe_closes(wait_for(config_of(given), target, wanted, timeout)))
+    report = termination.run(until_pipe_closes(wait_for(config_of(given), target, until, timeout)))
     if report is None:
         return 1
     if as_json:
@@ -112,9 +96,7 @@ async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit
     loop = asyncio.get_running_loop()
     start = loop.time()
     end = start + (math.inf if limit is None else limit)
-    worker: Worker | None = None
-    snapshot: Snapshot | None = None
-    via: ViaReport | None = None
+    worker, snapshot, via = None, None, None
     outcome: Outcome = "timed-out"
     try:
         async with asyncio.timeout(None) as deadline, aclosing(follow_fleet(config, target)) as fleets:
@@ -122,25 +104,27 @@ async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit
                 found = _follow(snapshot, target, worker)
                 if deadline.when() is None:
                     warn_if_indirect(via)
-                    if not found.workers:
-                        _announce(target, limit)
+                    if not found.workers and limit != 0:
+                        seconds = min(_APPEARANCE_TIMEOUT_S, math.inf if limit is None else limit)
+                        named = repr(clean_line(target))
+                        text = f"no worker matches {named} yet; waiting {seconds:g} s for it"
+                        click.echo(f"agentdash: {text}", err=True)
                 if found.workers:
                     worker = _single(found, target)
                     if worker.state in wanted and worker.state is not State.EXITED:
                         outcome = "reached"
                         break
                 is_gone = found.has_ended or not found.workers
+                before, patience = outcome, math.inf
                 if worker is not None and found.workers and worker.state in wanted:
                     # the last lines of its session file may not have been read, nor whose they are
-                    if outcome != "reached":
-                        deadline.reschedule(min(end, loop.time() + _EXIT_CERTAIN_AFTER_S))
-                    outcome = "reached"
-                    continue
-                if not is_gone:
-                    deadline.reschedule(end)
-                elif outcome != "gone":
-                    deadline.reschedule(min(end, loop.time() + _APPEARANCE_TIMEOUT_S))
-                outcome = "gone" if is_gone else "timed-out"
+                    outcome, patience = "reached", _EXIT_CERTAIN_AFTER_S
+                elif is_gone:
+                    outcome, patience = "gone", _APPEARANCE_TIMEOUT_S
+                else:
+                    outcome = "timed-out"
+                if outcome != before or outcome == "timed-out":
+                    deadline.reschedule(min(end, loop.time() + patience))
     except TimeoutError:
         if worker is None:
             raise click.UsageError(no_such_worker(snapshot, target)) from None
@@ -154,14 +138,6 @@ def _follow(snapshot: Snapshot, target: str, followed: Worker | None) -> Found:
     if followed.pane is not None and (found := find(snapshot, followed.pane.key.full)).workers:
         return found
     return find(snapshot, followed.id)
-
-
-def _announce(target: str, limit: float | None) -> None:
-    """Report on stderr how long a worker may take to appear."""
-    longest = _APPEARANCE_TIMEOUT_S if limit is None else min(limit, _APPEARANCE_TIMEOUT_S)
-    if longest > 0:
-        named = repr(clean_line(target))
-        click.echo(f"agentdash: no worker matches {named} yet; waiting {longest:g} s for it", err=True)
 
 
 def _single(found: Found, target: str) -> Worker:

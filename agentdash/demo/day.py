@@ -400,9 +400,9 @@ class DayConversations:
                 threads.setdefault(event.thread, []).append(event)
         return threads
 
-    def open(self, path: Path) -> Callable[[float], Conversation]:
+    def open(self, path: str) -> Callable[[float], Conversation]:
         """Return a function that builds the conversation of a session file up to a time (unix seconds)."""
-        thread = path.stem.removeprefix("rollout-")
+        thread = Path(path).stem.removeprefix("rollout-")
 
         def read(until: float) -> Conversation:
             builder = ConversationBuilder(thread)

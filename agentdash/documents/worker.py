@@ -4,39 +4,76 @@ read from other hosts (`read_worker.py`). `check` and `explain` have parts of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, TypeVar
+from functools import cache, singledispatch
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from agentdash.model import worker as w
-from agentdash.model.changes import SameFile
 from agentdash.model.denials import LedgerEntry, Remedy
-from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.pane import ScreenUsage
 from agentdash.model.requested import Requested, RequestField
+from agentdash.model.thread import PolicyPeriod
 from agentdash.model.times import iso
 
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
 
 def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
-    """Return a document with the values of a thing in the fields of the same names: times as ISO 8601, tuples
-    as lists.
+    """Return a document of a thing: the values of its fields of the same names, or what is stated of it;
+    structs in them likewise, times as ISO 8601, tuples as lists.
 
     Args:
         stated: the fields that are stated otherwise.
     """
-    names = (name for name in kind.__struct_fields__ if name not in stated)
-    return kind(**{name: _value(getattr(thing, name)) for name in names}, **stated)
+    stated = _stated(thing) | stated
+    return kind(
+        **{
+            field.name: _value(
+                field, stated[field.name] if field.name in stated else getattr(thing, field.name)
+            )
+            for field in fields_of(kind)
+        }
+    )
 
 
-def _value(value: Any) -> Any:
-    """Return a value as documents have it; of what they show in this way, only times are floats."""
-    if isinstance(value, float):
+class _Field(NamedTuple):
+    """A field of a document."""
+
+    name: str
+    document: type[msgspec.Struct] | None
+    """The kind of the documents in it."""
+    is_time: bool
+    """Whether it shows what may be a time."""
+
+
+@cache
+def fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    """Return the fields of a document."""
+    found = []
+    for field in msgspec.structs.fields(kind):
+        kinds = (field.type, *get_args(field.type))
+        structs = [each for each in kinds if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+        found.append(_Field(field.name, structs[0] if structs else None, float not in kinds))
+    return tuple(found)
+
+
+def _value(field: _Field, value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_value(field, each) for each in value]
+    if isinstance(value, float) and field.is_time:
         return iso(value)
-    return list(value) if isinstance(value, tuple) else value
+    if field.document is None or value is None or isinstance(value, field.document):
+        return value
+    return document(field.document, value)
+
+
+@singledispatch
+def _stated(thing: object) -> dict[str, Any]:
+    """Return the fields of the documents of a thing that it has not itself, by their names."""
+    del thing
+    return {}
 
 
 class AgentReport(msgspec.Struct):
@@ -114,11 +151,6 @@ class EvidenceReport(msgspec.Struct):
     """Whether it supports the state or verdict; contradicting evidence is listed too."""
 
 
-def evidence_report(evidence: Iterable[Evidence]) -> list[EvidenceReport]:
-    """Return the reports of pieces of evidence."""
-    return [document(EvidenceReport, piece) for piece in evidence]
-
-
 def remedy_fields(remedy: Remedy | None) -> dict[str, str | None]:
     """Return the three fields of a remedy in documents."""
     if remedy is None:
@@ -150,14 +182,10 @@ class DenialReport(msgspec.Struct):
     remedy_once: str | None = None
 
 
-def denial_report(entry: LedgerEntry) -> DenialReport:
-    """Return the report of an entry of the denial ledger."""
-    return document(
-        DenialReport,
-        entry,
-        what="other" if entry.what == "sandbox" else entry.what,
-        **remedy_fields(entry.remedy),
-    )
+@_stated.register
+def _(denial: LedgerEntry) -> dict[str, Any]:
+    what = "other" if denial.what == "sandbox" else denial.what
+    return {"what": what, **remedy_fields(denial.remedy)}
 
 
 class FieldReport(msgspec.Struct):
@@ -178,9 +206,6 @@ class FieldReport(msgspec.Struct):
     """When that came into force."""
     actual_at: str | None
     """When it was observed, or came into force."""
-
-
-_Finding = TypeVar("_Finding", bound="FindingReport")
 
 
 class FindingReport(msgspec.Struct):
@@ -207,17 +232,13 @@ class FindingReport(msgspec.Struct):
     last: str | None = None
     count: int = 1
     """Observations that show it."""
+    calls: list[str] = []
+    pids: list[int] = []
 
 
-def finding_report(finding: Finding, kind: type[_Finding]) -> _Finding:
-    """Return the report of a finding."""
-    return document(
-        kind,
-        finding,
-        fields=[document(FieldReport, field) for field in finding.fields],
-        evidence=evidence_report(finding.evidence),
-        **remedy_fields(finding.remedy),
-    )
+@_stated.register
+def _(finding: Finding) -> dict[str, Any]:
+    return remedy_fields(finding.remedy)
 
 
 class RequestOriginReport(msgspec.Struct):
@@ -248,25 +269,18 @@ class RequestedReport(msgspec.Struct):
     """When the configuration files were read, if they have changed since; null: as they were then."""
 
 
-def requested_report(requested: Requested | None) -> RequestedReport | None:
-    """Return the report of a request, or None without one."""
-    if requested is None:
-        return None
+@_stated.register
+def _(requested: Requested) -> dict[str, Any]:
     policy = requested.policy
-
-    def asked(field: RequestField, value: str | None) -> str | None:
-        return value if requested.origin(field) is not None else None
-
-    return RequestedReport(
-        filesystem=asked(RequestField.FILESYSTEM, policy.filesystem.value),
-        network=asked(RequestField.NETWORK, policy.network.value),
-        writable_roots=list(policy.writable_roots) if requested.origin(RequestField.FILESYSTEM) else [],
-        approval=asked(RequestField.APPROVAL, policy.approval),
-        reviewer=asked(RequestField.REVIEWER, policy.reviewer),
-        origin=[document(RequestOriginReport, origin) for origin in requested.origins],
-        since=iso(requested.since),
-        as_of=iso(requested.read_at),
-    )
+    values = {
+        RequestField.FILESYSTEM: policy.filesystem.value,
+        RequestField.NETWORK: policy.network.value,
+        RequestField.APPROVAL: policy.approval,
+        RequestField.REVIEWER: policy.reviewer,
+    }
+    asked = {field.value: requested.origin(field) and value for field, value in values.items()}
+    roots = policy.writable_roots if asked["filesystem"] else ()
+    return {**asked, "writable_roots": roots, "origin": requested.origins, "as_of": requested.read_at}
 
 
 class ConfiguredReport(msgspec.Struct):
@@ -276,6 +290,26 @@ class ConfiguredReport(msgspec.Struct):
     network: str
     writable_roots: list[str]
     approval: str | None
+
+
+class PolicyReport(msgspec.Struct):
+    """A policy and when it came into force."""
+
+    since: str | None
+    origin: str
+    """What stated it: the record of the session log."""
+    line: int
+    filesystem: str
+    network: str
+    writable_roots: list[str]
+    approval: str | None
+    reviewer: str | None
+
+
+@_stated.register
+def _(period: PolicyPeriod) -> dict[str, Any]:
+    names = ("filesystem", "network", "writable_roots", "approval", "reviewer")
+    return {name: getattr(period.policy, name) for name in names}
 
 
 class GotReport(msgspec.Struct):
@@ -369,58 +403,19 @@ class WorkerReport(msgspec.Struct):
     """Whether the user has pinned it: it stands above all groups of the list."""
 
 
-def worker_report(worker: w.Worker) -> WorkerReport:
-    """Return the report of a worker."""
-    pane = str(worker.pane.key) if worker.pane else None
-    return WorkerReport(
-        id=worker.id,
-        kind=worker.kind,
-        name=worker.name,
-        agent=document(AgentReport, worker.agent),
-        parent=worker.parent,
-        children=list(worker.children),
-        state=str(worker.state),
-        since=iso(worker.assessment.since),
-        why=worker.assessment.why,
-        needs_you=worker.needs_you,
-        group=worker.group,
-        fact=document(FactReport, worker.fact),
-        evidence=evidence_report(worker.assessment.evidence),
-        sandbox=_sandbox_report(worker.sandbox, worker.notes),
-        pane=pane if worker.host is None else worker.pane_there,
-        pids=list(worker.pids),
-        cwd=worker.cwd,
-        tokens=worker.tokens.total,
-        git=document(RepositoryReport, worker.git) if worker.git else None,
-        last_activity=iso(worker.last_activity),
-        stalled_since=iso(worker.stalled),
-        history=[document(StatePeriodReport, period) for period in worker.history],
-        host=worker.host,
-        on_screen=worker.on_screen,
-        limited_until=iso(worker.limited_until),
-        same_files=[_same_file_report(each) for each in worker.same_files],
-        known=list(worker.known),
-        label=worker.label,
-        pinned=worker.pinned,
-    )
-
-
-def _same_file_report(same: SameFile) -> SameFileReport:
-    edits = {"edit": document(EditReport, same.edit), "other": document(EditReport, same.other)}
-    return document(SameFileReport, same, **edits)
-
-
-def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
-    return SandboxReport(
-        requested=requested_report(sandbox.requested),
-        configured=document(ConfiguredReport, sandbox.configured) if sandbox.configured else None,
-        applied=sandbox.applied,
-        got=document(GotReport, sandbox.got),
-        verdict=sandbox.verdict,
-        findings=[finding_report(finding, FindingReport) for finding in sandbox.findings],
-        denials=[denial_report(entry) for entry in sandbox.denials],
-        not_known=[*sandbox.unread, *notes],
-    )
+@_stated.register
+def _(worker: w.Worker) -> dict[str, Any]:
+    sandbox = worker.sandbox
+    return {
+        "since": worker.assessment.since,
+        "why": worker.assessment.why,
+        "state": worker.state.value,
+        "evidence": worker.assessment.evidence,
+        "sandbox": document(SandboxReport, sandbox, not_known=(*sandbox.unread, *worker.notes)),
+        "pane": worker.pane_there if worker.pane is None else str(worker.pane.key),
+        "tokens": worker.tokens.total,
+        "stalled_since": worker.stalled,
+    }
 
 
 # ------------------------------------------------------------

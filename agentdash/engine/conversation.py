@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Entry, Message
+from agentdash.model.conversation import Conversation, ConversationTurn, Entry, Message
+from agentdash.model.denials import Denial
 from agentdash.model.sanitize import both_ends
 from agentdash.model.secrets import mask_fields, mask_secrets
+from agentdash.model.thread import Call
 
 _MAX_ENTRIES: Final = 5_000
 """Entries kept; about a day of work."""
@@ -32,23 +32,24 @@ class ConversationBuilder:
         self._thread = thread
         self._turns: list[ConversationTurn] = []
         """Without their entries."""
-        self._entries: deque[_Entry] = deque()
-        self._open: dict[str, _Entry] = {}
-        """The calls that have not ended."""
+        self._entries: dict[int, tuple[int, Entry]] = {}
+        """By their number: the turn of each, and the entry; that of a call is replaced when it ends."""
+        self._open: dict[str, int] = {}
+        """The entries of calls that have not ended."""
         self._marked = False
         """Whether the file marks the beginnings of turns (since 0.107)."""
         self._chars = 0
-        self._dropped = 0
+        self._added = 0
         self._is_whole = True
         self._cwd: str | None = None
         """The directory of calls that state none."""
 
-    def add(self, event: e.Event, denial: str | None = None) -> None:
+    def add(self, event: e.Event, denials: tuple[Denial, ...] = ()) -> None:
         """Add an event; those of other threads are skipped.
 
         Args:
             event: in the order of the file.
-            denial: of the end of a call, the words that show that a sandbox refused something.
+            denials: of the end of a call, what its output shows.
         """
         if not isinstance(event, e.ThreadEvent) or event.thread != self._thread:
             return
@@ -63,11 +64,14 @@ class ConversationBuilder:
                     self._begin(event.at)
                 self._append(Message(at=event.at, role=event.role, text=mask_secrets(event.text)))
             case e.CallStarted() if event.kind != "poll":
-                self._start(event)
+                call = replace(Call.started(event, self._cwd), changes=event.changes)
+                self._open[event.call] = self._append(mask_fields(call))
             case e.CallEnded():
-                self._end(event, denial)
+                self._end(event, denials)
             case e.TurnEnded():
-                self._end_turn(event)
+                cause = event.error or event.reason
+                ended = replace(self._turn(event.at), ended_at=event.at, how=event.how)
+                self._turns[-1] = replace(ended, error=mask_secrets(cause) if cause else None)
             case e.FileGapSkipped():
                 self._is_whole = False
             case e.FileReset():
@@ -76,14 +80,14 @@ class ConversationBuilder:
     def conversation(self, problem: str | None = None) -> Conversation:
         """Return the conversation so far."""
         entries: dict[int, list[Entry]] = {}
-        for each in self._entries:
-            entries.setdefault(each.turn, []).append(each.entry)
+        for turn, entry in self._entries.values():
+            entries.setdefault(turn, []).append(entry)
         turns = (replace(turn, entries=tuple(entries.get(turn.number, ()))) for turn in self._turns)
         return Conversation(
             thread=self._thread,
             turns=tuple(turn for turn in turns if turn.entries or turn.error),
             is_whole=self._is_whole,
-            dropped=self._dropped,
+            dropped=self._added - len(self._entries),
             problem=problem,
         )
 
@@ -96,64 +100,37 @@ class ConversationBuilder:
     def _begin(self, at: float) -> None:
         self._turns.append(ConversationTurn(number=len(self._turns) + 1, at=at))
 
-    def _end_turn(self, event: e.TurnEnded) -> None:
-        cause = event.error or event.reason
-        error = mask_secrets(cause) if cause else None
-        turn = self._turn(event.at)
-        self._turns[-1] = replace(turn, ended_at=event.at, how=event.how, error=error)
-
-    def _append(self, entry: Entry) -> _Entry:
-        added = _Entry(self._turn(entry.at).number, entry)
-        self._entries.append(added)
+    def _append(self, entry: Entry) -> int:
+        """Add an entry, and return its number; the oldest are dropped where there are too many."""
+        number = self._added
+        self._added += 1
+        self._entries[number] = self._turn(entry.at).number, entry
         self._chars += _chars(entry)
         while len(self._entries) > _MAX_ENTRIES or self._chars > _MAX_CHARS:
-            oldest = self._entries.popleft().entry
-            if isinstance(oldest, CallRecord):
-                self._open.pop(oldest.id, None)
+            _, oldest = self._entries.pop(next(iter(self._entries)))
             self._chars -= _chars(oldest)
-            self._dropped += 1
-        return added
+            if isinstance(oldest, Call):
+                self._open.pop(oldest.id, None)
+        return number
 
-    def _start(self, event: e.CallStarted) -> None:
-        call = CallRecord(
-            id=event.call,
-            at=event.at,
-            kind=event.kind,
-            tool=event.tool,
-            text=event.text,
-            script=event.script,
-            cwd=event.cwd or self._cwd,
-            by_user=event.by_user,
-            escalation=event.escalation,
-            changes=event.changes,
-        )
-        self._open[event.call] = self._append(mask_fields(call))
-
-    def _end(self, event: e.CallEnded, denial: str | None) -> None:
+    def _end(self, event: e.CallEnded, denials: tuple[Denial, ...]) -> None:
         """End a call; a command that went on in the background ends a second time."""
-        started = self._open.get(event.call)
-        if started is None or not isinstance(call := started.entry, CallRecord):
+        turn, call = self._entries.get(self._open.get(event.call, -1), (0, None))
+        if not isinstance(call, Call):
             return
-        if event.outcome != "running":
-            del self._open[event.call]
-        started.entry = replace(
+        ended = replace(
             call,
             ended_at=event.at,
             outcome=event.outcome,
             exit_code=event.exit_code,
             output=mask_secrets(both_ends(event.output, _MAX_OUTPUT_CHARS)),
-            denial=mask_secrets(denial) if denial else call.denial,
+            denials=mask_fields(denials) or call.denials,
             changes=mask_fields(event.changes) or call.changes,
         )
-        self._chars += _chars(started.entry) - _chars(call)
-
-
-@dataclass
-class _Entry:
-    """An entry of a turn; that of a call is replaced when the call ends."""
-
-    turn: int
-    entry: Entry
+        self._entries[self._open[event.call]] = turn, ended
+        self._chars += _chars(ended) - _chars(call)
+        if event.outcome != "running":
+            del self._open[event.call]
 
 
 def _chars(entry: Entry) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from agentdash.model.command_rules import allow
 from agentdash.model.observation import Granted
@@ -36,6 +36,13 @@ def granted(thread: Thread, call: Call) -> Granted | None:
     if call.escalation is not None:
         return "outside" if call.escalation.kind == "escalated" else "more"
     return "rule" if rule_of(thread, call) else None
+
+
+def allowances(thread: Thread, call: Call | None) -> dict[str, Any]:
+    """Return the fields of an observation that state what its call was allowed; without one, none."""
+    if call is None:
+        return {}
+    return {"granted": granted(thread, call), "rule": rule_of(thread, call), "by_user": call.by_user}
 
 
 def rule_of(thread: Thread, call: Call) -> str:

@@ -189,28 +189,17 @@ class Hub:
     # ------------------------------------------------------------ steps
 
     def _reduce(self, events: Sequence[Event]) -> None:
-        """Reduce a batch; where that fails, one by one, so that a bad event costs itself alone."""
-        with _timed("reduce", len(events)):
-            try:
-                self._channel.value = _reduce_all(self.fleet, events)
-                return
-            except Exception:
-                log.exception("a batch of %d events could not be reduced", len(events))
-            for event in events:
-                try:
-                    self._channel.value = _reduce_all(self.fleet, [event])
-                except Exception as error:
-                    log.exception("dropped an event: %s", type(event).__name__)
-                    self._lost = self._failure("reduce", error, self._lost)
-
-    def _observe(self, events: Sequence[Event]) -> None:
-        if self._observer is None:
-            return
+        """Reduce a batch; where that fails, in halves, so that a bad event costs itself alone."""
         try:
-            self._observer(events)
+            with _timed("reduce", len(events)):
+                self._channel.value = _reduce_all(self.fleet, events)
         except Exception as error:
-            log.exception("the observer failed")
-            self._lost = self._failure("observe", error, self._lost)
+            if len(events) == 1:
+                log.exception("dropped an event: %s", type(events[0]).__name__)
+                self._lost = self._failure("reduce", error, self._lost)
+            else:
+                self._reduce(events[: len(events) // 2])
+                self._reduce(events[len(events) // 2 :])
 
     def _next_snapshot(self, *, settles: bool = True) -> Snapshot:
         """Build the snapshot of the fleet; the last one, marked, where that fails."""
@@ -294,7 +283,12 @@ class Hub:
             if len(self._pending) <= _MAX_PENDING_EVENTS:
                 self._channel.has_room.set()
             self._reduce(batch)
-            self._observe(batch)
+            try:
+                if self._observer is not None:
+                    self._observer(batch)
+            except Exception as error:
+                log.exception("the observer failed")
+                self._lost = self._failure("observe", error, self._lost)
             await asyncio.sleep(0)
 
     async def _publish(self) -> None:

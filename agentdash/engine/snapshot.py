@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from agentdash.engine.edits import same_files
-from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds
+from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds, with_limit
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.requests import remote_directory_finding
@@ -22,7 +22,6 @@ from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
-from agentdash.engine.judge.usage_limits import with_limit
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
@@ -36,13 +35,13 @@ from agentdash.engine.thread_worker import (
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits_request
+from agentdash.model.fleet import Fleet, FleetLinks, History, awaits_request
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import Process, ProcessKey
-from agentdash.model.remote import HostLink, LinkState, RemoteHost
+from agentdash.model.process import ProcessKey
+from agentdash.model.remote import HostLink, LinkState
 from agentdash.model.secrets import mask_fields
-from agentdash.model.states import URGENCY, Acknowledgement, Attention, Group, Liveness, State
+from agentdash.model.states import URGENCY, Attention, Group, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.times import time_of_day
 from agentdash.model.worker import (
@@ -84,6 +83,10 @@ class WorkerCache:
             known = self._known[what, worker] = basis, make()
         value: _T = known[1]
         return value
+
+    def unchanged(self, worker: Worker) -> Worker:
+        """Return the object of the snapshot before if it equals this one: that is compared and drawn fast."""
+        return self.value("shown", worker.id, worker, lambda: worker)
 
     def forget_others(self, workers: Container[str], number: int) -> None:
         """Forget all but these workers, where the others have become many."""
@@ -192,26 +195,42 @@ class _SnapshotBuilder:
     def add_remote(self) -> None:
         """Add the workers of other hosts, as they were judged there."""
         for host in self._fleet.remotes.values():
-            rows = self._cache.value("rows", host.link.name, host, partial(rows_of, host), operator.is_)
-            for row in rows:
-                self._add_remote_row(row)
+            for row in host.workers.values():
+                if host.link.state is not LinkState.CONNECTED:
+                    row = unreachable(row, host.link)  # noqa: PLW2901 - as it is shown
+                standing = self._standing_here(row)
+                known = known_kinds(row, self._attention.known) or row.known
+                self._workers[row.id] = replace(row, standing=standing, known=known)
 
-    def _add_remote_row(self, row: Worker) -> None:
-        acknowledgement = self._acknowledged.get(row.id)
-        make = partial(judge_standing, row, acknowledgement, self._now)
-        row = self._cache.value("standing", row.id, (row, acknowledgement), make)
-        known = known_kinds(row, self._attention.known)
-        self._workers[row.id] = replace(row, known=known) if known else row
+    def _standing_here(self, row: Worker) -> Group | None:
+        """Return the standing of another host's worker: what was acknowledged there or here needs no one."""
+        if row.group not in (Group.NEEDS_YOU, Group.DONE):
+            return row.standing
+        standing = judge_attention(
+            row.assessment,
+            is_held=True,
+            looked_at=None,
+            acknowledgement=self._acknowledged.get(row.id),
+            now=self._now,
+            limited_until=row.limited_until,
+        )
+        return Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
-        self._cache.forget_others(self._workers, len(self._workers))
         self._count_approvals_once()
         self._find_same_files()
-        self._add_bookmarks()
+        for mark in self._attention.bookmarks:
+            worker = self._workers.get(mark.worker)
+            if worker is not None and is_of(mark, worker):
+                # a label that another host's user has given stays below this user's
+                label = mark.label or worker.label
+                self._workers[worker.id] = replace(worker, label=label, pinned=mark.pinned)
+        workers = tuple(map(self._cache.unchanged, in_tree_order(self._workers)))
+        self._cache.forget_others(self._workers, len(self._workers))
         return Snapshot(
             at=self._now,
-            workers=tuple(in_tree_order(self._workers)),
+            workers=workers,
             sources=tuple(sorted(self._fleet.sources.values(), key=lambda source: source.name)),
             due=min((due for due in self._dues if due > self._now), default=None),
             past=past_panes(self._fleet, self._occupied),
@@ -224,10 +243,8 @@ class _SnapshotBuilder:
         that one goes on by itself."""
         for worker in list(self._workers.values()):
             asker = self._workers.get(worker.assessment.asker)
-            if asker is None or asker.state is not State.WAITING_APPROVAL or asker.group is Group.PAST:
-                continue
-            make = partial(replace, worker, standing=Group.RUNNING)
-            self._workers[worker.id] = self._cache.value("counted", worker.id, worker, make)
+            if asker and asker.state is State.WAITING_APPROVAL and asker.group is not Group.PAST:
+                self._workers[worker.id] = replace(worker, standing=Group.RUNNING)
 
     def _find_same_files(self) -> None:
         """Mark the workers that have edited a file which another one has edited too."""
@@ -236,18 +253,8 @@ class _SnapshotBuilder:
         basis = minute, [(each.id, each.name, each.edits, each.git) for each in editors]
         make = partial(same_files, editors, self._workers, self._now)
         for ident, files in self._cache.value("same files", "", basis, make).items():
-            worker = self._workers[ident]
-            marked = partial(replace, worker, same_files=files)
-            self._workers[ident] = self._cache.value("marked", ident, (worker, files), marked)
+            self._workers[ident] = replace(self._workers[ident], same_files=files)
             self._dues.append(60 * (minute + 1))
-
-    def _add_bookmarks(self) -> None:
-        """Add the labels and pins of the user; a label that another host's user has given stays below it."""
-        for mark in self._attention.bookmarks:
-            worker = self._workers.get(mark.worker)
-            if worker is not None and is_of(mark, worker):
-                make = partial(replace, worker, label=mark.label or worker.label, pinned=mark.pinned)
-                self._workers[worker.id] = self._cache.value("bookmarked", worker.id, (worker, mark), make)
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
@@ -283,6 +290,7 @@ class _SnapshotBuilder:
         fleet, links = self._fleet, self._links
         link = links.panes.get(thread.id)
         pane = fleet.panes.get(link.key) if link else None
+        occupant = fleet.occupants.get(link.key) if link else None
         case = thread_facts(fleet, thread, links)
         return RowInputs(
             case=case,
@@ -292,7 +300,7 @@ class _SnapshotBuilder:
             part=_part(fleet, links, thread) if link else "",
             server_findings=(
                 *self._server_findings(case.owner.key if case.owner else None),
-                *remote_directory_finding(self._occupant(link), thread),
+                *remote_directory_finding(occupant.process if occupant else None, thread),
             ),
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
@@ -302,11 +310,6 @@ class _SnapshotBuilder:
                 awaits_request=awaits_request(fleet, thread),
             ),
         )
-
-    def _occupant(self, link: ThreadPane | None) -> Process | None:
-        """Return the worker CLI in the pane of a thread."""
-        occupant = self._fleet.occupants.get(link.key) if link is not None else None
-        return occupant.process if occupant is not None else None
 
     def _server_findings(self, worker: ProcessKey | None) -> tuple[Finding, ...]:
         server = self._links.servers.get(worker) if worker else None
@@ -344,17 +347,15 @@ class _SnapshotBuilder:
         )
         if standing.due is not None:
             self._dues.append(standing.due)
-        shown: dict[str, Any] = {
-            "assessment": assessment,
-            "history": settled.periods,
-            "stalled": stalled,
-            "standing": standing.group,
-            "known": known_kinds(worker, self._attention.known),
+        self._workers[worker.id] = replace(
+            worker,
+            assessment=assessment,
+            history=settled.periods,
+            stalled=stalled,
+            standing=standing.group,
+            known=known_kinds(worker, self._attention.known),
             # of the directory of a past worker: others have changed it since
-            "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,
-        }
-        self._workers[worker.id] = self._cache.value(
-            "shown", worker.id, (worker, shown), lambda: replace(worker, **shown)
+            git=self._fleet.repositories.get(worker.cwd or "") if is_held else None,
         )
 
 
@@ -407,21 +408,18 @@ def _family(root: Worker, children: dict[str, list[Worker]], visited: set[str]) 
     visited.add(root.id)
     while pending:
         worker, depth = pending.pop()
-        own = [child for child in children.get(worker.id, ()) if child.id not in visited]
-        visited.update(child.id for child in own)
-        members.append((worker, depth, tuple(child.id for child in own)))
-        pending += [(child, depth + 1) for child in reversed(own)]
+        below = [child for child in children.get(worker.id, ()) if child.id not in visited]
+        visited.update(child.id for child in below)
+        members.append((worker, depth, tuple(child.id for child in below)))
+        pending += [(child, depth + 1) for child in reversed(below)]
     family: list[Worker] = []
     waiting: dict[str, list[Worker]] = {}
     """Workers below each one that need the user, in their order."""
-    for worker, depth, child_ids in reversed(members):
-        below = [each for child in child_ids for each in waiting.pop(child)]
+    for worker, depth, own in reversed(members):
+        below = [each for child in own for each in waiting.pop(child)]
         waiting[worker.id] = _most_urgent([worker, *below])
         needs = tuple(f"{each.state} {each.name}" for each in _most_urgent(below))
-        is_unchanged = (worker.depth, worker.children, worker.below) == (depth, child_ids, needs)
-        family.append(
-            worker if is_unchanged else replace(worker, depth=depth, children=child_ids, below=needs)
-        )
+        family.append(replace(worker, depth=depth, children=own, below=needs))
     family.reverse()
     return family
 
@@ -431,34 +429,6 @@ def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
     waiting = [worker for worker in workers if worker.needs_you]
     waiting.sort(key=lambda worker: URGENCY.index(worker.state))
     return waiting[:_MAX_NEEDS]
-
-
-# ------------------------------------------------------------
-# The rows of workers of other hosts, with their standing here
-
-
-def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
-    """Return the rows of a host."""
-    rows = host.workers.values()
-    if host.link.state is LinkState.CONNECTED:
-        return tuple(rows)
-    return tuple(unreachable(row, host.link) for row in rows)
-
-
-def judge_standing(row: Worker, acknowledgement: Acknowledgement | None, now: float) -> Worker:
-    """Return a row with its standing here: what was acknowledged there or here needs no one."""
-    if row.group not in (Group.NEEDS_YOU, Group.DONE):
-        return row
-    standing = judge_attention(
-        row.assessment,
-        is_held=True,
-        looked_at=None,
-        acknowledgement=acknowledgement,
-        now=now,
-        limited_until=row.limited_until,
-    )
-    group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
-    return replace(row, standing=group)
 
 
 def unreachable(row: Worker, link: HostLink) -> Worker:

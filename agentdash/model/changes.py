@@ -107,6 +107,25 @@ def whole_file(path: str, kind: ChangeKind, content: str) -> Diff:
     return Diff(path=path, kind=kind, lines=[sign + line for line in content.split("\n")[: _lines(content)]])
 
 
+def edited(path: str, edits: Iterable[tuple[object, object]]) -> Diff:
+    """Return the diff of a file in which texts were replaced by others, without the lines around them.
+
+    Args:
+        edits: pairs of the old and the new text; None for an old one: the new one is all that is known.
+    """
+    lines: list[str] = []
+    for old, new in edits:
+        lines += [] if old is None else ["@@", *_signed("-", old)]
+        lines += _signed("+", new)
+    return Diff(path=path, kind="update", lines=lines)
+
+
+def _signed(sign: str, text: object) -> list[str]:
+    if not isinstance(text, str) or not text:
+        return []
+    return [sign + line for line in text.removesuffix("\n").split("\n")]
+
+
 def _lines(content: str) -> int:
     """Return the number of lines; a line break at the end begins none."""
     return content.count("\n") + (not content.endswith("\n") and bool(content))

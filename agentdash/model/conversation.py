@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from agentdash.model.changes import ChangeKind, FileChange
-from agentdash.model.events import CallKind, Escalation, Outcome
+from agentdash.model.thread import Call
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -18,70 +18,6 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """Unix seconds."""
     role: Literal["user", "agent"]
     text: str
-
-
-_SHELL_TOOLS: Final = (
-    "shell",
-    "shell_command",
-    "container.exec",
-    "exec_command",
-    "unified_exec",
-    "exec",
-)
-"""Tools of Codex that run commands; they apply patches as well."""
-
-
-class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool call with its outcome."""
-
-    id: str
-    at: float
-    kind: CallKind
-    tool: str
-    text: str
-    """The command line, the question, or the arguments in short."""
-    script: str = ""
-    """Of a command: as written, with its line breaks; empty where it is not known."""
-    cwd: str | None = None
-    by_user: bool = False
-    escalation: Escalation | None = None
-    ended_at: float | None = None
-    outcome: Outcome | None = None
-    """None while open."""
-    exit_code: int | None = None
-    output: str = ""
-    """Its two ends, where it is long."""
-    denial: str | None = None
-    """The words that show that a sandbox refused something."""
-    changes: tuple[FileChange, ...] = ()
-    """Of a patch: what it has changed, or was to change."""
-
-    @property
-    def label(self) -> str:
-        """Return what stands before its text: `$`, `!` for a command of the user, else the tool."""
-        if self.kind == "command":
-            return "!" if self.by_user else "$"
-        return shown_tool(self.kind, self.tool)
-
-    @property
-    def took(self) -> float | None:
-        """Return how long it ran, in seconds; None while open, and where it goes on in the background."""
-        return None if self.ended_at is None or self.outcome == "running" else self.ended_at - self.at
-
-    @property
-    def failed(self) -> bool:
-        """Return whether it ended without success."""
-        return bool(self.exit_code) or self.outcome not in (None, "ended", "running")
-
-    @property
-    def has_changed(self) -> bool | None:
-        """Return whether its changes were made; None while it is not known."""
-        return None if self.outcome is None else not self.failed
-
-
-def shown_tool(kind: CallKind, tool: str) -> str:
-    """Return the name of a tool; a patch that a shell applies is a patch all the same."""
-    return "patch" if kind == "patch" and tool in _SHELL_TOOLS else tool
 
 
 def shown_path(path: str, cwd: str | None) -> str:
@@ -101,7 +37,7 @@ def line_counts(change: FileChange) -> str:
     return f"+{change.added} -{change.removed}" if change.added or change.removed else ""
 
 
-def outcome_words(call: CallRecord) -> str:
+def outcome_words(call: Call) -> str:
     """Return how a call ended: `ok`, `exit 3`, `denied`, `in the background`, `not ended`."""
     match call.outcome:
         case None:
@@ -113,17 +49,17 @@ def outcome_words(call: CallRecord) -> str:
     return str(call.outcome).replace("-", " ")
 
 
-def change_words(call: CallRecord, change: FileChange) -> str:
+def change_words(call: Call, change: FileChange) -> str:
     """Return what happened to a file: `added`, `not updated: failed`."""
-    if call.has_changed is None:
+    if call.outcome is None:
         return f"to be {_PAST[change.kind]}"
-    if not call.has_changed:
+    if call.failed:
         return f"not {_PAST[change.kind]}: {outcome_words(call)}"
     return _PAST[change.kind]
 
 
 _PAST: Final[Mapping[ChangeKind, str]] = {"add": "added", "update": "updated", "delete": "deleted"}
-Entry: TypeAlias = Message | CallRecord
+Entry: TypeAlias = Message | Call
 
 
 class ConversationTurn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,9 +75,9 @@ class ConversationTurn(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str | None = None
 
     @property
-    def calls(self) -> Iterator[CallRecord]:
+    def calls(self) -> Iterator[Call]:
         """Yield its calls."""
-        return (entry for entry in self.entries if isinstance(entry, CallRecord))
+        return (entry for entry in self.entries if isinstance(entry, Call))
 
 
 class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -158,11 +94,11 @@ class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why it cannot be read, or not to its end."""
 
     @property
-    def calls(self) -> Iterator[CallRecord]:
+    def calls(self) -> Iterator[Call]:
         """Yield the calls of all turns."""
         return (call for turn in self.turns for call in turn.calls)
 
     @property
-    def commands(self) -> Iterator[CallRecord]:
+    def commands(self) -> Iterator[Call]:
         """Yield the commands of all turns."""
         return (call for call in self.calls if call.kind == "command")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 import msgspec
 
@@ -32,3 +32,20 @@ class JsonDecoder(Generic[_T]):
         """The method of the decoder."""
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(self._kind)
         return decoder.decode
+
+
+_object: Final[msgspec.json.Decoder[dict[str, Any]]] = msgspec.json.Decoder(dict[str, Any])
+
+
+def decoded(line: str | bytes) -> dict[str, Any]:
+    """Parse an object; one that is malformed or was cut is empty."""
+    try:
+        return _object.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def field(record: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a field of an object that is an object itself; an empty one where it is none."""
+    found = record.get(name)
+    return found if isinstance(found, dict) else {}

@@ -184,16 +184,9 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.target if self.what == "filesystem" else None
 
 
-class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All denials of one operation on one target in a thread. Of temporary files with random names the target
-    is the newest."""
+class LedgerEntry(Denial, frozen=True, kw_only=True, omit_defaults=True):
+    """All denials of one operation on one target in a thread: the newest, certain if one of them is."""
 
-    what: What
-    operation: Operation
-    target: str | None = None
-    certainty: Certainty
-    quote: str
-    """The newest line or lines that show it."""
     first: float
     """When it was denied first (unix seconds)."""
     last: float
@@ -203,12 +196,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The newest call ids."""
     got_past: bool = False
     """Whether the same command, or a change of the same target, succeeded afterwards."""
-    nested: str | None = None
-    """Name of the coding agent's CLI that ran inside the sandbox and failed there."""
     policy: int = -1
     """Index into the thread's policies: the one in force when the newest of its calls was made; -1 before the
     first."""
-    source: EvidenceSource = EvidenceSource.OUTPUT
     by_mcp: bool = False
     """Whether its newest call went to an MCP server: Codex (through 0.169) and Claude Code start these
     outside their sandbox, so something else refused it."""

@@ -23,8 +23,6 @@ REPLAY_SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 MAX_CALLS: Final = 100
 """Calls kept of a thread, ended ones and open ones each: more than a panel shows, and a bound for
 threads that run for weeks."""
-SHOWN_OUTPUT_LINES: Final = 3
-"""Lines of a call's output that a timeline shows: its end, so that several calls stay in sight."""
 MAX_MOMENTS: Final = 200
 """Timeline entries kept of a thread."""
 MAX_INDENT: Final = 12

@@ -26,7 +26,7 @@ _MAX_DOCUMENT_CHARS: Final = 4_000
 
 def _quoted(name: str) -> str:
     """Return the pattern of a quoted text at any depth of quoting; the name is that of its mark's group."""
-    return rf"(?P<{name}>'\\+''|'\\*\"'\\*\"'|\\*[\"'])(?:(?!(?P={name}))[\s\S]){{0,400}}+(?P={name})"
+    return rf"(?P<{name}>'\\+''|'\\*\"'\\*\"'|\\*[\"'])(?>(?:(?!(?P={name}))[\s\S]){{0,400}})(?P={name})"
 
 
 def _word(name: str) -> str:
@@ -87,7 +87,7 @@ _FED: Final = Pattern(
     rf"\w[\w-]*(?:{_WORDS}|\((?P<call>{_quoted('called')})\))|[^\S\n]*(?P<alone>{_quoted('mark')})"
 )
 _PIPE: Final = Pattern(
-    r"(?:\s*\d?>+&?\s*[\w/.-]+)*+"
+    r"(?>(?:\s*\d?>+&?\s*[\w/.-]+)*)"
     r"(?:\s*(?:;|&&|\|\||\n)[^|\n]{0,200}?(?:[)}]|\bdone\b))?"
     r"[)}\"'\\\s;]*\|&?(?!\|)\s*+(?!(?:e?grep|rg|sed|awk|jq)\b)"
 )

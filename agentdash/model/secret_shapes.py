@@ -272,7 +272,7 @@ SHAPES: Final = (
     _shape(
         r"(?<![\w-])(?:(?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}"
         rf"|private-token|api-key){QUOTE}?\]?\s*+[:=](?!=)\s*+{QUOTE}?"
-        rf"(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+(?:'\\*\"|\\*\"')?)?+{_PLAIN}"
+        rf"(?>(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+(?:'\\*\"|\\*\"')?)?){_PLAIN}"
         r"(?P<secret>[^'\"\\\n]+)",
         *("authorization", "x-", "private-token", "api-key"),
     ),

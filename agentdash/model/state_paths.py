@@ -48,9 +48,9 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
 class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a process may write a path, and what refuses it."""
 
-    verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]
-    """Of a living process: `allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`:
-    owner and mode refuse it. `policy`: there is no process yet, and the policy refuses it."""
+    verdict: Literal["allowed", "read-only-mount", "mode", "unknown"]
+    """`allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`: owner and mode refuse
+    it."""
     missing: bool = False
     """Whether the path does not exist yet: then it, or the directories above it, would have to be created."""
 
@@ -157,7 +157,7 @@ class PathAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def denied(self) -> bool:
         """Return whether it is known that it may not be written."""
-        return self.access.verdict in ("read-only-mount", "mode", "policy")
+        return self.access.verdict in ("read-only-mount", "mode")
 
 
 def path_access(row: StatePath, path: str, access: WriteAccess) -> PathAccess:

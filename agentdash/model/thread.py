@@ -5,15 +5,16 @@ All structs are frozen: `engine.reduce` replaces them.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import msgspec
 
-from agentdash.model.changes import Edit
+from agentdash.model.changes import Edit, FileChange
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.events import (
     AllowedBy,
     CallKind,
+    CallStarted,
     Escalation,
     FileSeen,
     Outcome,
@@ -58,17 +59,27 @@ class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.origin}, line {self.line}" if self.line else self.origin
 
 
+_STATED_AT_START: Final = (
+    *("at", "line", "kind", "tool", "text", "script", "shell", "escalation", "let_out_by", "by_user"),
+)
+"""Fields of a call that its first line states."""
+_SHELL_TOOLS: Final = ("shell", "shell_command", "container.exec", "exec_command", "unified_exec", "exec")
+"""Tools of Codex that run commands; they apply patches as well."""
+
+
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool call, open until it has ended."""
 
     id: str
     at: float
     line: int
+    """Of the log; 0: not known."""
     kind: CallKind
     tool: str
     text: str
+    """The command line, the question, or the arguments in short."""
     script: str = ""
-    """The shell script as written; empty where it is not known."""
+    """Of a command: as written, with its line breaks; empty where it is not known."""
     shell: str = ""
     """The shell that runs it, by name; empty where it is not known."""
     cwd: str | None = None
@@ -80,8 +91,6 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: Outcome | None = None
     """None while open. `running`: answered, but its process lives on."""
     exit_code: int | None = None
-    tail: str = ""
-    """The last lines of its output."""
     session: str | None = None
     sandboxed: bool | None = None
     """Whether the CLI states that it ran in its sandbox; None: not stated."""
@@ -91,6 +100,42 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """The denials that its output shows, where the policy explains them."""
     edits: tuple[str, ...] = ()
     """The files that it is to change (absolute paths), as far as the record names them."""
+    output: str = ""
+    """In a conversation, both ends of it; else only the beginning of what a refused call was told."""
+    changes: tuple[FileChange, ...] = ()
+    """Of a patch of a conversation: what it has changed, or was to change."""
+
+    @classmethod
+    def started(cls, event: CallStarted, cwd: str | None) -> Self:
+        """Return the open call that an event starts.
+
+        Args:
+            cwd: the directory of calls that state none.
+        """
+        stated = {name: getattr(event, name) for name in _STATED_AT_START}
+        return cls(id=event.call, cwd=event.cwd or cwd, **stated)
+
+    @property
+    def shown_tool(self) -> str:
+        """Return the name of its tool; a patch that a shell applies is a patch all the same."""
+        return "patch" if self.kind == "patch" and self.tool in _SHELL_TOOLS else self.tool
+
+    @property
+    def label(self) -> str:
+        """Return what stands before its text: `$`, `!` for a command of the user, else the tool."""
+        if self.kind in ("command", "poll"):
+            return "!" if self.by_user else "$"
+        return self.shown_tool
+
+    @property
+    def took(self) -> float | None:
+        """Return how long it ran, in seconds; None while open, and where it goes on in the background."""
+        return None if self.ended_at is None or self.outcome == "running" else self.ended_at - self.at
+
+    @property
+    def failed(self) -> bool:
+        """Return whether it ended without success."""
+        return bool(self.exit_code) or self.outcome not in (None, "ended", "running")
 
     @property
     def is_mcp(self) -> bool:

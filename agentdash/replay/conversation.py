@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.agents.session_logs import log_of
+from agentdash.agents.session_rows import log_stat
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model.conversation import Conversation
+from agentdash.model.denials import Denial
 from agentdash.model.events import CallEnded, Event
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
@@ -33,16 +35,15 @@ class _Cursor(Cursor):
         """Consume one step and return it; None at the current end."""
         step = super().advance()
         for event in step.events if step else ():
-            self.builder.add(event, denial_quote(self.fleet, event))
+            self.builder.add(event, denials_of(self.fleet, event))
         return step
 
 
-def denial_quote(fleet: Fleet, event: Event) -> str | None:
-    """Return the words of the denial that the output of a call shows, or None; the fleet is that after it."""
+def denials_of(fleet: Fleet, event: Event) -> tuple[Denial, ...]:
+    """Return the denials that the output of a call shows; the fleet is that after it."""
     if not isinstance(event, CallEnded) or (thread := fleet.threads.get(event.thread)) is None:
-        return None
-    call = next((call for call in reversed(thread.calls) if call.id == event.call), None)
-    return call.denial.quote if call and call.denial else None
+        return ()
+    return next((call.denials for call in reversed(thread.calls) if call.id == event.call), ())
 
 
 class ConversationFile:
@@ -65,7 +66,7 @@ class ConversationFile:
     def read(self, until: float = math.inf) -> Conversation:
         """Return the conversation up to a time (unix seconds)."""
         try:
-            stat = self._path.stat()
+            stat = log_stat(self._path)
         except OSError as error:
             return Conversation(thread=self._thread, problem=clean_line(error.strerror or str(error)))
         cursor = self._cursor

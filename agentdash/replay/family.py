@@ -20,6 +20,7 @@ from agentdash.agents.session_logs import (
     other_logs,
     thread_of_log,
 )
+from agentdash.agents.session_rows import is_row
 from agentdash.files import file_size, open_stream, unpacked
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
@@ -64,7 +65,7 @@ def find_family(home: CodexHome, target: str) -> Family:
         LookupError: no thread or more than one matches; the message is one line.
     """
     path = Path(target).absolute()
-    path = path if path.is_file() else _path_of_thread(home, target)
+    path = path if path.is_file() or is_row(path) else _path_of_thread(home, target)
     if agent_of_log(path) == "claude":
         return _family_of_transcript(path)
     log = _readable_log(path, target)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from agentdash.agents.session_logs import log_begun_at
+from agentdash.agents.session_rows import written_at
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream
 from agentdash.model import events as e
@@ -115,7 +116,7 @@ def recording_streams(recording: Recording, now: float) -> list[FileStream]:
 
 def journal_streams(folder: Path, family: Family, now: float) -> list[FileStream]:
     """Return the streams of what was recorded while a family was working, and after that."""
-    written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
+    written = written_at(family.paths)
     begun = min(filter(None, map(log_begun_at, family.paths)), default=0.0)
     return _streams(find_overlapping(folder, begun, written + OVERHANG_S, now), begun)
 

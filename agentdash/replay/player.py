@@ -12,11 +12,11 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 from agentdash.agents.codex.home import locks, thread_id
+from agentdash.files import file_size
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import MAX_GAP_S
@@ -66,7 +66,7 @@ class Player:
         speed: float = 1.0,
         extra: Sequence[FileStream] = (),
     ) -> None:
-        self._family = family
+        self.family = family
         self._clock = clock
         self._changed = asyncio.Event()
         self._wanted: Callable[[], bool] | None = None
@@ -77,16 +77,14 @@ class Player:
         """When that was computed."""
         self._closed = False
         """Whether the position is the end, which nothing follows."""
-        self.gap = gap
-        """Longest pause between two visible steps, in recorded seconds."""
+        self._gap = gap
         self.speed = speed
-        """One of `REPLAY_SPEEDS`."""
         self.playing = True
         """Whether time passes."""
         self.live = False
         """Whether the end was reached while the session is still being written."""
         paths = [*family.paths, *(stream.path for stream in extra)]
-        size = sum(path.stat().st_size for path in paths if path.is_file())
+        size = sum(map(file_size, paths))
         self.index = StreamIndex(family_stream(family, extra), size, gap, self._is_open)
         self._cursor = self.index.cursor(1)
         self.begin = self._cursor.at
@@ -115,16 +113,6 @@ class Player:
         """The marks of the newest step."""
         return Mark(self.index.marks[self.position - 1]) if self.position <= self.index.known else Mark(0)
 
-    @property
-    def thread(self) -> str:
-        """The id of the requested thread."""
-        return self._family.thread
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The session logs of the family."""
-        return self._family.paths
-
     # ---------------------------------------------------------------- the source
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
@@ -135,7 +123,6 @@ class Player:
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit the fleet whenever the position changes; at the end, wait for more."""
         del channel
-        reading = WorkerThread("player")
         indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
         indexing.start()
         shown = None
@@ -145,14 +132,13 @@ class Player:
                     raise RuntimeError(self.index.error)
                 if shown != (place := (self.position, self._closed)):
                     shown = place
-                    emit([await reading.run(self.read)])
+                    emit([await _in_thread(self.read)])
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_FRAME_INTERVAL_S if self.playing else _POLL_INTERVAL_S):
                         await self._changed.wait()
                 self._changed.clear()
                 self._play_on()
         finally:
-            reading.end()
             self.index.stop()
             indexing.join(_INDEX_END_S)
 
@@ -235,19 +221,7 @@ class Player:
 
     def seek(self, share: float) -> None:
         """Seek to a share of the whole, 0 to 1."""
-
-        def reach() -> bool:
-            index = self.index
-            if share >= 1 and index.complete:
-                self.playing = self.playing and index.open
-                self._go_to(index.known, closed=index.is_over)
-                return True
-            position = index.position_of(share)
-            if position is not None:
-                self._go_to(position)
-            return position is not None
-
-        self._seek(reach)
+        self._seek(lambda: self._reach_share(share))
 
     def seek_time(self, at: float) -> None:
         """Seek to a time (unix seconds)."""
@@ -255,22 +229,10 @@ class Player:
 
     def seek_typed(self, text: str) -> bool:
         """Seek to a time as the user types it; return whether it is one."""
-
-        def reach() -> bool:
-            at = parse_time(text, self.begin, self.end)
-            if at is None or (at < self.begin and not self.index.complete):  # it may be on a later day
-                return at is None
-            return self._reach_time(at)
-
         if parse_time(text, self.begin, self.end) is None:
             return False
-        self._seek(reach)
+        self._seek(lambda: self._reach_typed(text))
         return True
-
-    def pause_at(self, at: float) -> None:
-        """Pause at a time (unix seconds)."""
-        self.playing = False
-        self.seek_time(at)
 
     # ---------------------------------------------------------------- helpers
 
@@ -278,6 +240,23 @@ class Player:
         """Carry out a seek, as soon as the index has read so far."""
         self._wanted = None if reach() else reach
         self._changed.set()
+
+    def _reach_share(self, share: float) -> bool:
+        index = self.index
+        if share >= 1 and index.complete:
+            self.playing = self.playing and index.open
+            self._go_to(index.known, closed=index.is_over)
+            return True
+        position = index.position_of(share)
+        if position is not None:
+            self._go_to(position)
+        return position is not None
+
+    def _reach_typed(self, text: str) -> bool:
+        at = parse_time(text, self.begin, self.end)
+        if at is None or (at < self.begin and not self.index.complete):  # it may be on a later day
+            return at is None
+        return self._reach_time(at)
 
     def _reach_time(self, at: float) -> bool:
         if not self.index.covers(at):
@@ -295,7 +274,7 @@ class Player:
         is_read = position <= len(index.times)
         step_at = index.times[position - 1] if is_read else self.begin
         beyond = max(0.0, at - step_at) if at is not None else 0.0
-        self._elapsed = index.elapsed[position - 1] + min(beyond, self.gap) if is_read else 0.0
+        self._elapsed = index.elapsed[position - 1] + min(beyond, self._gap) if is_read else 0.0
         self._set_clock(step_at + (SETTLE_S if closed else beyond))
         self._changed.set()
 
@@ -307,58 +286,30 @@ class Player:
         now = time.time()
         if abs(now - at) < _OPEN_FOR_S:
             return True
-        held = locks(self._family.home, now).holders if self._family.home else {}
-        return any(thread_id(path) in held for path in self._family.paths)
+        held = locks(self.family.home, now).holders if self.family.home else {}
+        return any(thread_id(path) in held for path in self.family.paths)
 
 
-# ------------------------------------------------------------
+async def _in_thread(function: Callable[[], _T]) -> _T:
+    """Run a function in a thread and return its result, or raise its exception.
 
-
-class WorkerThread:
-    """A thread that runs functions for an event loop, one after another, and that the end of the program does
-    not wait for.
-
-    The threads of `asyncio.to_thread` are joined at the end: one that reads a dead disk would block it.
-
-    Args:
-        name: of the thread.
+    The end of the program does not wait for it, as it does for those of `asyncio.to_thread`: one that reads
+    a dead disk would block it.
     """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[_T] = loop.create_future()
 
-    def __init__(self, name: str) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        threading.Thread(target=self._work, name=name, daemon=True).start()
+    def finish(outcome: Callable[[], None]) -> None:
+        if not result.done():  # the caller was cancelled
+            outcome()
 
-    async def run(self, function: Callable[[], _T]) -> _T:
-        """Run a function in the thread and return its result, or raise its exception.
+    def work() -> None:
+        try:
+            outcome = partial(result.set_result, function())
+        except BaseException as error:
+            outcome = partial(result.set_exception, error)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(finish, outcome)
 
-        Where the caller is cancelled, the function goes on, and its result is dropped.
-        """
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[_T] = loop.create_future()
-
-        def job() -> None:
-            set_outcome: Callable[[Any], None]
-            try:
-                outcome: Any = function()
-                set_outcome = result.set_result
-            except BaseException as error:
-                outcome = error
-                set_outcome = result.set_exception
-
-            def finish() -> None:
-                if not result.done():
-                    set_outcome(outcome)
-
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(finish)
-
-        self._jobs.put(job)
-        return await result
-
-    def end(self) -> None:
-        """End the thread when it has run what it was given."""
-        self._jobs.put(None)
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job()
+    threading.Thread(target=work, name="player", daemon=True).start()
+    return await result

@@ -10,17 +10,18 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, blocks, read_names
+from agentdash.agents.codex.home import CodexHome, open_lines, read_names
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
-from agentdash.files import TORN, is_record, open_stream
+from agentdash.agents.session_rows import log_stat, open_log
+from agentdash.files import is_record
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -44,6 +45,8 @@ from agentdash.replay.family import Family
 _BLOCK_BYTES: Final = 1 << 17
 """Bytes per read: enough to amortize opening the file; a restored cursor reads at most so much for its next
 line."""
+_LIMIT: Final = MAX_LINE_BYTES + 1
+"""Of a longer line so many bytes are returned: its reader reports it."""
 
 
 class LineReader:
@@ -64,12 +67,9 @@ class LineReader:
         self._path = path
         self._newline_due = newline_due
         self._ends_with_record = ends_with_record
-        self._is_packed = path.suffix == ".zst"
-        self._blocks = _unpacked_from(path, offset) if self._is_packed else _blocks_from(path, offset)
-        self._ready: deque[bytes] = deque()
-        self._partial = bytearray()
-        self._dropped = 0
-        """Bytes dropped from the partial line: at most `MAX_LINE_BYTES` + 1 are kept."""
+        self._packed = _packed_lines(path, offset) if path.suffix == ".zst" else None
+        self._ready: deque[tuple[bytes, int]] = deque()
+        """Lines, and their length in the file with their newline."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = {"newline_due": self._newline_due, "ends_with_record": self._ends_with_record}
@@ -81,63 +81,45 @@ class LineReader:
         Raises:
             OSError: the file cannot be read or decompressed.
         """
-        while not self._ready:
-            if not (block := next(self._blocks, b"")):
-                return self._rest()
-            if self._newline_due:
-                self._newline_due = False
-                self.offset += block.startswith(b"\n")
-                block = block.removeprefix(b"\n")
-            *whole, rest = block.split(b"\n")
-            if not whole:
-                self._append(rest)
-                continue
-            self._append(whole[0])
-            self.offset += self._dropped
-            self._dropped = 0
-            whole[0] = bytes(self._partial)
-            self._partial = bytearray(rest)
-            self._ready.extend(whole)
-        line = self._ready.popleft()
-        self.offset += len(line) + 1
+        if not self._ready:
+            self._ready.extend(self._read() if self._packed is None else islice(self._packed, 1))
+        if not self._ready:
+            return None
+        line, length = self._ready.popleft()
+        self.offset += length
+        self._newline_due = length == len(line)
         return line
 
-    def _rest(self) -> bytes | None:
-        """Return the last line if only its newline is missing."""
-        if self._ends_with_record and not self._dropped and is_record(self._partial):
-            line = bytes(self._partial)
-            self._partial.clear()
-            self._newline_due = True
-            self.offset += len(line)
-            return line
-        # a compressed file is never appended to: its last line stays incomplete
-        if self._partial and self._is_packed:
-            raise OSError(TORN)
-        return None
-
-    def _append(self, data: bytes) -> None:
-        room = MAX_LINE_BYTES + 1 - len(self._partial)
-        self._partial += data[:room]
-        self._dropped += max(0, len(data) - room)
-
-
-def _blocks_from(path: Path, offset: int) -> Iterator[bytes]:
-    """Yield the content of a file from an offset on, empty blocks at its present end, without end."""
-    while True:
-        with open_stream(path) as file:
-            file.seek(offset)
-            block = file.read(_BLOCK_BYTES)
-        offset += len(block)
-        yield block
+    def _read(self) -> list[tuple[bytes, int]]:
+        """Return the lines of the next block of a plain file."""
+        found: list[tuple[bytes, int]] = []
+        with open_log(self._path) as file:
+            file.seek(self.offset)
+            if self._newline_due and (following := file.read(1)):
+                self._newline_due = False
+                self.offset += following == b"\n"
+                file.seek(self.offset)
+            size = 0
+            while size < _BLOCK_BYTES and (line := file.readline(_LIMIT)):
+                length, end = len(line), line
+                while end and not end.endswith(b"\n"):
+                    end = file.readline(_LIMIT)
+                    length += len(end)
+                if end or (self._ends_with_record and is_record(line)):
+                    found.append((line.removesuffix(b"\n"), length))
+                size += length
+        return found
 
 
-def _unpacked_from(path: Path, offset: int) -> Iterator[bytes]:
-    """Yield the content of a compressed file from an offset on, which is reached by decompressing all before
-    it."""
-    for block in blocks(path):
-        if offset < len(block):
-            yield block[offset:]
-        offset = max(0, offset - len(block))
+def _packed_lines(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines of a compressed file from an offset on, which is reached by decompressing all before
+    it; a longer line counts as far as it is returned."""
+    at = 0
+    for line in open_lines(path):
+        length = len(line) + 1
+        if at >= offset:
+            yield line, length
+        at += length
 
 
 # ------------------------------------------------------------
@@ -231,10 +213,10 @@ class FileStream:
         Raises:
             OSError: the file cannot be read.
         """
-        size = self.path.stat().st_size
+        size = log_stat(self.path).st_size
         if self._seen is None or size - window <= self.offset:
             return
-        with open_stream(self.path) as file:
+        with open_log(self.path) as file:
             file.seek(size - window)
             offset = size - window + len(file.readline(window))
         self.line = 0
@@ -360,7 +342,7 @@ def log_stream(
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     thread = log.thread
     try:
-        stat = path.stat()
+        stat = log_stat(path)
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0

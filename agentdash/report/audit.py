@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import chats, is_log_of, log_of, thread_of_log
+from agentdash.agents.session_rows import DATABASES, is_row, sessions_in
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
 from agentdash.model.command_rules import CommandRules
@@ -84,9 +85,16 @@ def find_logs(
 def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
     if path.is_dir():
         folders = os.walk(path, onerror=on_error)
-        files = (Path(folder, name) for folder, _, names in folders for name in names)
-        return sorted(file for file in files if thread_of_log(file) or _may_be_log(file))
-    return [path] if path.exists() else []
+        files = sorted(Path(folder, name) for folder, _, names in folders for name in names)
+        logs = [file for file in files if thread_of_log(file) or _may_be_log(file)]
+        return logs + [log for file in files if file.name in DATABASES for log in _at_path(file, on_error)]
+    if path.name in DATABASES and path.is_file():
+        try:
+            return [log for _, log in sessions_in(path)]
+        except OSError as error:
+            on_error(error)
+            return []
+    return [path] if path.exists() or is_row(path) else []
 
 
 def _of_thread(

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from agentdash.documents.worker import DenialReport, EvidenceReport, FindingReport, document
+from agentdash.documents.worker import DenialReport, EvidenceReport, FindingReport
 from agentdash.model.findings import FIELD_LABELS, Finding, difference
 from agentdash.model.layers import LayerField
-from agentdash.model.remote import HostLink
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
-from agentdash.model.thread import PolicyPeriod
-from agentdash.model.times import iso, parse_iso
+from agentdash.model.times import parse_iso
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,17 +67,6 @@ class HostReport(msgspec.Struct):
     """Of the agentdash there; null: not known yet."""
     last_news: str | None
     """Of a lost link: when something was last received; null: never, or it is not lost."""
-
-
-def host_report(link: HostLink) -> HostReport:
-    """Return the report of the link to a host."""
-    return document(
-        HostReport,
-        link,
-        state=link.state.value,
-        since=iso(link.at),
-        last_news=iso(link.news_at),
-    )
 
 
 # ------------------------------------------------------------ numbers with their nouns
@@ -214,28 +201,3 @@ def difference_lines(finding: Finding | FindingReport) -> Iterator[tuple[str, st
             FIELD_LABELS[LayerField(field.name)],
             f"{expected.label} {expected.text}, {actual.label} {actual.text}",
         )
-
-
-# ------------------------------------------------------------
-# Requests, policies and what was observed of a sandbox in documents
-
-
-class PolicyReport(msgspec.Struct):
-    """A policy and when it came into force."""
-
-    since: str | None
-    origin: str
-    """What stated it: the record of the session log."""
-    line: int
-    filesystem: str
-    network: str
-    writable_roots: list[str]
-    approval: str | None
-    reviewer: str | None
-
-
-def policy_report(period: PolicyPeriod) -> PolicyReport:
-    """Return the report of a policy with its origin."""
-    return document(
-        PolicyReport, period.policy, since=iso(period.since), origin=period.origin, line=period.line
-    )

@@ -1,5 +1,5 @@
 """`agentdash explain TARGET`: all evidence for a worker's state and verdict, as the document
-`agentdash.explain/2` and as text.
+`agentdash.explain/3` and as text.
 """
 
 from __future__ import annotations
@@ -12,44 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agentdash.documents.worker import (
-    AgentReport,
-    ConfiguredReport,
-    DenialReport,
-    EvidenceReport,
-    FindingReport,
-    GotReport,
-    RequestedReport,
-    denial_report,
-    document,
-    evidence_report,
-    finding_report,
-    requested_report,
-)
+from agentdash.documents.worker import EvidenceReport, PolicyReport, WorkerReport, document
 from agentdash.model import worker as w
 from agentdash.model.pane import Pane
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import is_about
-from agentdash.report.elements import (
-    PolicyReport,
-    ViaReport,
-    policy_report,
-    print_denial,
-    print_evidence,
-    print_finding,
-    say,
-)
+from agentdash.report.elements import ViaReport, print_denial, print_evidence, print_finding, say
 
 if TYPE_CHECKING:
     from agentdash.agents.screen_reader import ScreenReading
-
-
-class FullFindingReport(FindingReport, kw_only=True):
-    """A finding with what shows it."""
-
-    calls: list[str]
-    pids: list[int]
 
 
 class LinkReport(msgspec.Struct):
@@ -77,32 +49,15 @@ class ScreenshotReport(msgspec.Struct):
     """Its lines."""
 
 
-class ExplainedReport(msgspec.Struct):
-    """One worker: its state and its verdict, each with its evidence."""
+class ExplainedReport(WorkerReport, kw_only=True):
+    """One worker with all its evidence."""
 
-    id: str
-    name: str
-    agent: AgentReport
-    state: str
-    since: str | None
-    why: str
-    evidence: list[EvidenceReport]
-    verdict: str
-    requested: RequestedReport | None
-    configured: ConfiguredReport | None
-    applied: str | None
-    got: GotReport
     verdict_evidence: list[EvidenceReport]
     """Evidence of the verdict, and against it."""
-    unread: list[str]
-    """Sources that could not be read, and lines that were skipped."""
-    findings: list[FullFindingReport]
-    denials: list[DenialReport]
-    """The denial ledger: also denials that the worker got past."""
     policies: list[PolicyReport]
     links: list[LinkReport]
     """What belongs to it, and the evidence for it."""
-    pane: ScreenshotReport | None = None
+    screenshot: ScreenshotReport | None
     """Its pane, as its screen was read; null without one. `explain --screen` takes this object, or the whole
     document, and reads it the same way."""
 
@@ -110,7 +65,7 @@ class ExplainedReport(msgspec.Struct):
 class ExplainReport(msgspec.Struct):
     """The document of `agentdash explain TARGET --json`."""
 
-    schema: Literal["agentdash.explain/2"]
+    schema: Literal["agentdash.explain/3"]
     generated_at: str
     workers: list[ExplainedReport]
     via: ViaReport | None = None
@@ -120,7 +75,7 @@ class ExplainReport(msgspec.Struct):
 def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> ExplainReport:
     """Return the document of all workers of a snapshot."""
     return ExplainReport(
-        schema="agentdash.explain/2",
+        schema="agentdash.explain/3",
         generated_at=iso(snapshot.at) or "",
         workers=[_worker_report(worker) for worker in snapshot.workers],
         via=via,
@@ -136,50 +91,38 @@ def print_explained(snapshot: w.Snapshot, console: Console) -> None:
         say(console, f"{worker.state}: {worker.why}")
         print_evidence(worker.evidence, console, 2, with_rules=True)
         _print_sandbox(worker, console)
-        for finding in worker.findings:
+        findings = worker.sandbox.findings
+        for finding in findings:
             print_finding(finding, console, 0)
-        for denial in worker.denials:
-            if not any(is_about(finding, denial) for finding in worker.findings):
+        for denial in worker.sandbox.denials:
+            if not any(is_about(finding, denial) for finding in findings):
                 print_denial(denial, console, 0)
         for link in worker.links:
             say(console, f"belongs to {link.to}: {link.by}", style="dim")
 
 
 def _print_sandbox(worker: ExplainedReport, console: Console) -> None:
-    policy = worker.configured
+    sandbox = worker.sandbox
+    policy = sandbox.configured
     configured = f"files {policy.filesystem}, network {policy.network}" if policy else "not stated"
-    say(console, f"sandbox {worker.verdict}: configured {configured}; applied {worker.applied or 'not seen'}")
-    if request := worker.requested:
+    applied = sandbox.applied or "not seen"
+    say(console, f"sandbox {sandbox.verdict}: configured {configured}; applied {applied}")
+    if request := sandbox.requested:
         as_of = " (the files as of now)" if request.as_of else ""
         for origin in request.origin:
             place = f"{origin.file}:{origin.line}" if origin.file and origin.line else origin.file
             say(console, f"requested {origin.field}: {place or origin.layer}: {origin.text}{as_of}", 2)
     print_evidence(worker.verdict_evidence, console, 2, with_rules=True)
-    for missing in worker.unread:
+    for missing in sandbox.not_known:
         say(console, f"not known: {missing}", 2, style="dim")
 
 
 def _worker_report(worker: w.Worker) -> ExplainedReport:
-    sandbox = worker.sandbox
     return document(
         ExplainedReport,
         worker,
-        agent=document(AgentReport, worker.agent),
-        since=iso(worker.assessment.since),
-        why=worker.assessment.why,
-        evidence=evidence_report(worker.assessment.evidence),
-        verdict=sandbox.verdict,
-        requested=requested_report(sandbox.requested),
-        configured=document(ConfiguredReport, sandbox.configured) if sandbox.configured else None,
-        applied=sandbox.applied,
-        got=document(GotReport, sandbox.got),
-        verdict_evidence=evidence_report(sandbox.evidence),
-        unread=[*sandbox.unread, *worker.notes],
-        findings=[finding_report(finding, FullFindingReport) for finding in sandbox.findings],
-        denials=[denial_report(entry) for entry in sandbox.denials],
-        policies=[policy_report(period) for period in worker.policies],
-        links=[document(LinkReport, link) for link in worker.links],
-        pane=_screenshot(worker, worker.pane) if worker.pane is not None else None,
+        verdict_evidence=worker.sandbox.evidence,
+        screenshot=_screenshot(worker, worker.pane) if worker.pane is not None else None,
     )
 
 

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model import events as e
 from agentdash.model.conversation import (
-    CallRecord,
     Conversation,
     ConversationTurn,
     Message,
@@ -34,11 +33,12 @@ from agentdash.model.findings import SEVERITIES, Finding, sides
 from agentdash.model.fleet import NOT_RECORDED
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.secrets import mask_fields
+from agentdash.model.thread import Call
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
-from agentdash.model.tokens import ModelUsage, merged_usage
+from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.prices import cost, cost_text, price_list
-from agentdash.replay.conversation import denial_quote
+from agentdash.prices import cost, price_list, tokens_and_cost
+from agentdash.replay.conversation import denials_of
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import MergedStream
 from agentdash.report.elements import difference_lines, remedy_lines
@@ -89,12 +89,6 @@ class ExportReport(msgspec.Struct):
         return f"{tokens_and_cost(usage)}{priced}" if usage else ""
 
 
-def tokens_and_cost(usage: Sequence[ModelUsage]) -> str:
-    """Return tokens and their cost in words, or an empty text."""
-    total = sum(each.usage.total for each in usage)
-    return f"{total:,} tokens, {cost_text(cost(usage))}" if usage else ""
-
-
 def build_report(
     thread: str,
     stream: MergedStream,
@@ -120,7 +114,7 @@ def build_report(
         for event in step.events:
             if isinstance(event, e.ThreadEvent):
                 builder = builders.setdefault(event.thread, ConversationBuilder(event.thread))
-                builder.add(event, denial_quote(cursor.fleet, event))
+                builder.add(event, denials_of(cursor.fleet, event))
             if isinstance(event, e.ThreadEvent) or not stream.has_logs:
                 last = step.at  # a recording of a family goes on for a while
             if scrubber is not None:
@@ -329,7 +323,7 @@ def _turn(turn: ConversationTurn) -> Iterator[str]:
         yield ""
 
 
-def _call(call: CallRecord) -> Iterator[str]:
+def _call(call: Call) -> Iterator[str]:
     """Yield a call, folded: one line of what it was and how it ended."""
     lasted = f", {took(call.took)}" if call.took is not None else ""
     called = f"<code>{escape(f'{call.label} {call.text}')}</code>"
@@ -347,7 +341,7 @@ def _call(call: CallRecord) -> Iterator[str]:
         if change.diff:
             yield from block(change.diff, "diff")
     if call.denial:
-        yield f"Denied: {code(call.denial)}"
+        yield f"Denied: {code(call.denial.quote)}"
         yield ""
     if call.output.strip():
         yield from block(call.output.strip("\n"))

@@ -67,10 +67,10 @@ def occasions(
     if worker.stalled is not None:
         yield "stalled", "", worker.stalled
     for name, _ in passed(worker, thresholds, now):
+        passed_at = worker.last_activity or 0.0
         if name == "stalled" and worker.stalled is not None and thresholds.stalled is not None:
-            yield "threshold", name, worker.stalled + 60 * thresholds.stalled
-        else:
-            yield "threshold", name, worker.last_activity or 0.0
+            passed_at = worker.stalled + 60 * thresholds.stalled
+        yield "threshold", name, passed_at
 
 
 class NoticeBook:
@@ -204,13 +204,7 @@ def notice_report(news: Sequence[News], now: float, scrubber: Scrubber | None) -
         counts = {each: sum(each in worker.on for worker in workers) for each in _WORDS}
         parts = ", ".join(f"{number} {_WORDS[each][number > 1]}" for each, number in counts.items() if number)
         title, text = f"{len(workers)} workers: {parts}", "; ".join(titles)
-    report = NoticeReport(
-        schema="agentdash.notice/1",
-        generated_at=iso(now) or "",
-        title=title,
-        text=text,
-        workers=workers,
-    )
+    report = NoticeReport("agentdash.notice/1", iso(now) or "", title, text, workers)
     masked: NoticeReport = map_texts(report, mask_secrets)
     return masked
 
@@ -222,23 +216,16 @@ def _title(worker: NewsReport) -> str:
 
 def _news_report(news: News, scrubber: Scrubber | None) -> NewsReport:
     worker = news.worker
-    pane = worker.pane_there if worker.host else str(worker.pane.key) if worker.pane else None
     remedy = next((finding.remedy for finding in ranked_findings(worker) if finding.remedy), None)
-    report = NewsReport(
-        id=worker.id,
-        name=worker.name,
+    report = document(
+        NewsReport,
+        worker,
         agent=worker.agent.name,
-        on=list(news.on),
-        state=str(worker.state),
-        since=iso(worker.assessment.since),
-        fact=document(FactReport, worker.fact),
+        on=news.on,
         differs=[cause.words for cause in causes(worker) if not cause.is_known] if worker.mismatch else [],
-        passed=list(news.passed),
+        passed=news.passed,
         remedy=(remedy.once or remedy.text) if remedy else None,
         replay=f"agentdash replay {shlex.quote(worker.id)}" if worker.is_thread else None,
-        host=worker.host,
-        pane=pane,
-        cwd=worker.cwd,
     )
     return report if scrubber is None else _redacted(report, worker, scrubber)
 

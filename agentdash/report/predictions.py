@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,27 +19,14 @@ from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import document, remedy_fields
 from agentdash.engine.judge.findings.remedies import filesystem_remedy
-from agentdash.model.denials import Operation, PathFacts, PathKind
+from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import RequestField, RequestLayer
-from agentdash.model.state_paths import (
-    DEFAULTS,
-    PathAccess,
-    StatePath,
-    WriteAccess,
-    path_access,
-    resolve_path,
-)
+from agentdash.model.state_paths import DEFAULTS, StatePath, resolve_path
 from agentdash.report.elements import say
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_VERDICTS: Final[Mapping[bool | None, Literal["unknown", "allowed", "policy"]]] = {
-    None: "unknown",
-    True: "allowed",
-    False: "policy",
-}
 
 
 class ConfigFileReport(msgspec.Struct):
@@ -126,14 +113,9 @@ def predict_policy(
         cwd=workspace,
         trust=layers.trust,
         refusal=given.refusal,
-        parts=[] if given.refusal else _parts(wanted, given, arguments),
+        parts=[] if given.refusal else list(_parts(wanted, given, arguments)),
         files=[
-            ConfigFileReport(
-                path=file.path,
-                layer=file.layer.value,
-                in_force=file not in layers.disabled and not file.problem,
-                problem=file.problem,
-            )
+            document(ConfigFileReport, file, in_force=file not in layers.disabled and not file.problem)
             for file in layers.all
         ],
     )
@@ -160,39 +142,28 @@ def print_policy(report: PreflightReport, console: Console) -> None:
         say(console, f"{file.layer:<15}{file.path}  {state}".rstrip(), style="dim")
 
 
-def _parts(wanted: Asked, given: Asked, arguments: Arguments) -> list[PartReport]:
-    found: list[PartReport] = []
+def _parts(wanted: Asked, given: Asked, arguments: Arguments) -> Iterator[PartReport]:
     for field in RequestField:
         origin, value = given.origin(field), _value(given.policy, field)
         asked, asked_by = _value(wanted.policy, field), wanted.origin(field)
         is_asked = asked_by is not None and asked_by.layer is not RequestLayer.DEFAULT
         differs = is_asked and asked != value
-        if (value is None or origin is None) and not differs:
-            continue
-        found.append(
-            PartReport(
+        if differs or (value is not None and origin is not None):
+            yield PartReport(
                 part=field.value,
                 value=value or "not as asked",
-                by=str(origin) if origin is not None else f"codex {arguments.mode}",
+                by=str(origin or f"codex {arguments.mode}"),
                 asked=asked if differs else None,
                 asked_by=str(asked_by) if differs else None,
             )
-        )
-    return found
 
 
 def _value(policy: Policy, field: RequestField) -> str | None:
     """Return a part of a policy in words, or None if it is not stated."""
+    value = getattr(policy, field.value)
     if field is RequestField.WRITABLE_ROOTS:
-        return ", ".join(root for root in policy.writable_roots if posixpath.isabs(root)) or None
-    value = {
-        RequestField.FILESYSTEM: policy.filesystem.value,
-        RequestField.NETWORK: policy.network.value,
-        RequestField.APPROVAL: policy.approval,
-        RequestField.REVIEWER: policy.reviewer,
-        RequestField.PROFILE: policy.profile,
-    }[field]
-    return None if value == "unknown" else value
+        value = ", ".join(filter(posixpath.isabs, value))
+    return None if value in ("unknown", "", None) else str(value)
 
 
 # ------------------------------------------------------------
@@ -244,8 +215,6 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
     policy = from_sandbox_policy({"type": mode}, str(cwd))
     env = {name: value for name in _PATH_VARIABLES if (value := os.environ.get(name))}
     placed = [path for row in rows if (path := resolve_path(row.path, env, str(cwd)))]
-    missing = [path for path in placed if not os.path.lexists(path)]
-    found = paths_under_policy(policy, rows, env, str(cwd), missing)
     home = env.get("HOME")
     places = PathFacts(
         kinds=path_kinds(placed),
@@ -259,38 +228,32 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
         cwd=str(cwd),
         mode=mode,
         network=policy.network is Network.ON,
-        paths=[_path_report(access, policy, places) for access in found],
+        paths=paths_under_policy(policy, rows, env, str(cwd), places),
     )
 
 
 def paths_under_policy(
-    policy: Policy,
-    rows: Iterable[StatePath],
-    env: Mapping[str, str],
-    cwd: str | None,
-    missing: Collection[str] = (),
-) -> list[PathAccess]:
+    policy: Policy, rows: Iterable[StatePath], env: Mapping[str, str], cwd: str | None, places: PathFacts
+) -> list[PathReport]:
     """Return the state paths of one worker CLI, and whether a policy lets them be written; unplaced ones are
     left out.
 
     Args:
         env: the environment that it would get: `HOME`, `XDG_*`, `TMPDIR` ...
         cwd: where it would run.
-        missing: absolute paths that are known not to exist yet.
+        places: of what kind the paths are.
     """
     found = []
     for row in rows:
-        if (path := resolve_path(row.path, env, cwd)) is not None:
-            verdict = _VERDICTS[policy.may_write(path, env.get("TMPDIR"))]
-            found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
+        if (path := resolve_path(row.path, env, cwd)) is None:
+            continue
+        allowed, remedy = policy.may_write(path, env.get("TMPDIR")), None
+        is_missing = places.kinds.get(path) is PathKind.MISSING
+        if allowed is False:
+            remedy = filesystem_remedy(path, "mkdir" if is_missing else "write", policy, places)
+        needed = row.needed == "always" or (row.needed == "at-first" and is_missing)
+        found.append(PathReport(path, row.what, allowed, needed, **remedy_fields(remedy)))
     return found
-
-
-def _path_report(access: PathAccess, policy: Policy, places: PathFacts) -> PathReport:
-    allowed = {"allowed": True, "policy": False}.get(access.access.verdict)
-    operation: Operation = "mkdir" if places.kinds.get(access.path) is PathKind.MISSING else "write"
-    remedy = filesystem_remedy(access.path, operation, policy, places) if allowed is False else None
-    return document(PathReport, access, allowed=allowed, **remedy_fields(remedy))
 
 
 def print_worker_paths(report: WorkerPathsReport, console: Console) -> None:

@@ -99,20 +99,45 @@ def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> 
     Args:
         chosen: the workers; None: all but past ones.
     """
-    candidates = snapshot.workers if chosen is None else chosen
-    present = [
-        worker
-        for worker in candidates
-        if worker.host is None and (chosen is not None or worker.group is not Group.PAST)
-    ]
-    reaches = [_reach(worker, snapshot.workers) for worker in present]
-    reports = [_worker_report(worker, *found) for worker, found in zip(present, reaches, strict=True)]
+    here = [worker for worker in snapshot.workers if worker.host is None]
+    present = [worker for worker in here if worker.group is not Group.PAST]
+    if chosen is not None:
+        present = [worker for worker in chosen if worker.host is None]
+    workers, reached = [], dict[ReachTarget, list[str]]()
+    for worker in present:
+        reach, pids = _reach(worker, here)
+        found = reach.reached() if reach else ()
+        for each in found:
+            reached.setdefault(each.target, []).append(worker.id)
+        workers.append(
+            document(
+                WorkerReachReport,
+                worker,
+                agent=worker.agent.name,
+                by=reach and reach.by,
+                pids=pids,
+                limits=reach.limits if reach else (),
+                reached=[_reached_report(each) for each in found],
+                unknown=_paths(reach, "unknown"),
+                cannot=len(_paths(reach, "cannot")),
+            )
+        )
+    order = list(ReachKind)
+    ranked = sorted(reached.items(), key=lambda item: (order.index(item[0].kind), -len(item[1])))
     return ReachReport(
         schema="agentdash.reach/1",
         generated_at=iso(snapshot.at) or "",
-        workers=reports,
-        fleet=_fleet(present, [reach for reach, _ in reaches]),
+        workers=workers,
+        fleet=[document(FleetReachReport, target, workers=ids) for target, ids in ranked],
     )
+
+
+def _reached_report(each: Reached) -> ReachedReport:
+    return document(ReachedReport, each.target, certainty=each.certainty, how=each.how)
+
+
+def _paths(reach: Reach | None, certainty: Certainty) -> list[str]:
+    return [each.target.path for each in reach.targets if each.certainty == certainty] if reach else []
 
 
 def print_reach(report: ReachReport, console: Console) -> None:
@@ -142,23 +167,24 @@ def print_reach(report: ReachReport, console: Console) -> None:
         say(console, "no workers")
 
 
-def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list[int]]:
-    """Return what a worker reaches, and the processes that show it."""
+def _reach(worker: Worker, here: Sequence[Worker]) -> tuple[Reach | None, list[int]]:
+    """Return what a worker reaches, and the processes that show it.
+
+    Args:
+        here: all workers of this machine.
+    """
     if sys.platform != "linux":
         return None, []
-    from agentdash.collect.processes.reach import (  # noqa: PLC0415
-        reach_of,
-        reach_targets,
-        with_fleet,
-    )
+    from agentdash.collect.processes.reach import reach_of, reach_targets, with_fleet  # noqa: PLC0415
 
-    targets = with_fleet(reach_targets(), _servers(others), worker.cwd, _trees(others))
-    found: dict[int, Reach] = {}
-    for pid in worker.pids[-_MAX_PROCESSES:]:
-        if (reach := reach_of(pid, targets)) is not None:
-            found[pid] = reach
-    if found:
-        return union(tuple(found.values())), list(found)
+    servers = {each.pane.key.server for each in here if each.pane is not None}
+    present = (each for each in reversed(here) if each.group is not Group.PAST)
+    trees = {each.cwd: each.name for each in present if each.cwd}
+    targets = with_fleet(reach_targets(), servers, worker.cwd, trees)
+    found = {pid: reach_of(pid, targets) for pid in worker.pids[-_MAX_PROCESSES:]}
+    seen = {pid: reach for pid, reach in found.items() if reach is not None}
+    if seen:
+        return union(tuple(seen.values())), list(seen)
     policy = worker.sandbox.configured
     own = reach_of(os.getpid(), targets) if policy is not None else None
     return (reach_by_policy(own, policy) if own is not None and policy is not None else None), []
@@ -189,50 +215,3 @@ def _under(each: Reached, policy: Policy) -> Reached:
         return Reached(each.target, "cannot", "its policy")
     certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
     return Reached(each.target, certainty, each.how)
-
-
-def _trees(workers: Sequence[Worker]) -> dict[str, str]:
-    """Return the directories of present workers, each with the name of one that works there."""
-    return {
-        worker.cwd: worker.name
-        for worker in reversed(workers)
-        if worker.cwd and worker.host is None and worker.group is not Group.PAST
-    }
-
-
-def _servers(workers: Sequence[Worker]) -> set[str]:
-    """Return the tmux servers of workers, as their panes name them."""
-    return {worker.pane.key.server for worker in workers if worker.pane is not None and worker.host is None}
-
-
-def _worker_report(worker: Worker, reach: Reach | None, pids: list[int]) -> WorkerReachReport:
-    return document(
-        WorkerReachReport,
-        worker,
-        agent=worker.agent.name,
-        by=reach.by if reach else None,
-        pids=pids,
-        limits=list(reach.limits) if reach else [],
-        reached=[_reached_report(each) for each in reach.reached()] if reach else [],
-        unknown=_paths(reach, "unknown") if reach else [],
-        cannot=len(_paths(reach, "cannot")) if reach else 0,
-    )
-
-
-def _paths(reach: Reach, certainty: str) -> list[str]:
-    return [each.target.path for each in reach.targets if each.certainty == certainty]
-
-
-def _reached_report(each: Reached) -> ReachedReport:
-    certainty = "can" if each.certainty == "can" else "may"
-    return document(ReachedReport, each.target, certainty=certainty, how=each.how)
-
-
-def _fleet(workers: Sequence[Worker], reaches: Sequence[Reach | None]) -> list[FleetReachReport]:
-    reached: dict[ReachTarget, list[str]] = {}
-    for worker, reach in zip(workers, reaches, strict=True):
-        for each in reach.reached() if reach else ():
-            reached.setdefault(each.target, []).append(worker.id)
-    order = list(ReachKind)
-    ranked = sorted(reached.items(), key=lambda item: (order.index(item[0].kind), -len(item[1])))
-    return [document(FleetReachReport, target, workers=ids) for target, ids in ranked]

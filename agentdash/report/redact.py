@@ -89,9 +89,15 @@ def _entry(entry: Entry) -> Entry:
         entry,
         text=entry.text if is_command else _LEFT_OUT,
         script=entry.script if is_command else "",
+        shell="",
         escalation=replace(entry.escalation, reason=None) if entry.escalation else None,
+        let_out_by="",
+        session=None,
+        denials=tuple(
+            replace(each, quote=_LEFT_OUT, target=None, program=None, nested=None) for each in entry.denials
+        ),
+        edits=(),
         output="",
-        denial=entry.denial and _LEFT_OUT,
         changes=tuple(replace(change, diff="") for change in entry.changes),
     )
 

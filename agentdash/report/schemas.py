@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
-from msgspec import inspect as types
 
-from agentdash.documents.worker import ChangeReport
+from agentdash.documents.worker import ChangeReport, fields_of
 from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport
@@ -50,7 +49,7 @@ DOCUMENTS: Final = {name_of(document): document for document in _DOCUMENTS}
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a document.
+    """Return the JSON Schema (2020-12) of a document, with a description of each field.
 
     Raises:
         KeyError: no document has this name.
@@ -59,8 +58,19 @@ def schema(name: str) -> dict[str, Any]:
     (identifier,) = get_args(get_type_hints(document)["schema"])
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": identifier}
     body = msgspec.json.schema(document)
-    describe(body, document)
+    structs = {each.__name__: each for each in _structs(document)}
+    for struct, definition in body["$defs"].items():
+        described = field_docstrings(structs[struct])
+        for field, properties in definition.get("properties", {}).items():
+            if text := described.get(field) or COMMON.get(field):
+                properties.setdefault("description", text)
     return head | body
+
+
+def _structs(document: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
+    """Return the structs that a document consists of."""
+    parts = (field.document for field in fields_of(document) if field.document is not None)
+    return {document}.union(*map(_structs, parts))
 
 
 # ------------------------------------------------------------
@@ -134,21 +144,6 @@ COMMON: Final = {
 """Of names that mean the same in all documents; a docstring below a field is more exact, and counts first."""
 
 
-def describe(schema: dict[str, Any], document: type[msgspec.Struct]) -> None:
-    """Add a description to each property of a JSON Schema that has none.
-
-    Args:
-        schema: of the document, changed in place.
-    """
-    structs = {each.__name__: each for each in _structs(document)}
-    for name, definition in schema.get("$defs", {}).items():
-        described = field_docstrings(structs[name]) if name in structs else {}
-        for field, properties in definition.get("properties", {}).items():
-            text = described.get(field) or COMMON.get(field)
-            if text is not None:
-                properties.setdefault("description", text)
-
-
 @cache
 def field_docstrings(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Return the docstrings below the fields of a struct, on one line each; none where its source is not
@@ -171,22 +166,4 @@ def _own_docstrings(struct: type) -> dict[str, str]:
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 found[name] = " ".join(text.split())
-    return found
-
-
-def _structs(document: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
-    """Return the structs that a document consists of."""
-    found: set[type[msgspec.Struct]] = set()
-    todo: list[Any] = [types.type_info(document)]
-    while todo:
-        match todo.pop():
-            case types.StructType(cls=cls, fields=fields) if cls not in found:
-                found.add(cls)
-                todo += [field.type for field in fields]
-            case types.UnionType(types=several):
-                todo += several
-            case types.ListType(item_type=item) | types.VarTupleType(item_type=item):
-                todo.append(item)
-            case types.DictType(value_type=value):
-                todo.append(value)
     return found

@@ -26,13 +26,12 @@ from agentdash.agents.session_logs import (
     reader_of_log,
     thread_of_log,
 )
+from agentdash.agents.session_rows import log_stat
 from agentdash.documents.worker import document
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.fleet import Fleet
+from agentdash.engine.reduce.fleet import reduce_log
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.thread import Thread
-from agentdash.model.times import iso
 from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.prices import Cost, cost, cost_text, price_list
 from agentdash.report.elements import UnreadableReport, cut, say, unreadable
@@ -84,34 +83,28 @@ class TokensReport(msgspec.Struct):
 def tokens_report(usages: Sequence[ModelUsage]) -> TokensReport | None:
     """Return the document of some tokens, or None if there are none."""
     merged = merged_usage(usages)
-    total = cost(merged)
-    if total is None:
+    if (total := cost(merged)) is None:
         return None
-    return TokensReport(
+    return document(
+        TokensReport,
+        total,
         total=sum(each.usage.total for each in merged),
-        cost_usd=_rounded(total.usd),
-        priced_usd=round(total.priced_usd, 6),
-        unpriced=list(total.unpriced),
+        cost_usd=total.usd,
         prices_of=price_list().read.isoformat(),
         models=[_model_report(each) for each in merged],
     )
 
 
-def _model_report(usage: ModelUsage) -> ModelTokensReport:
-    parts, found = usage.usage, cost((usage,))
+def _model_report(each: ModelUsage) -> ModelTokensReport:
+    usage, found = each.usage, cost((each,))
     return document(
         ModelTokensReport,
-        parts,
-        model=usage.model,
-        tier=usage.tier,
-        cache_writes=parts.cache_writes + parts.cache_writes_1h,
-        cost_usd=_rounded(found.usd) if found else None,
+        usage,
+        model=each.model,
+        tier=each.tier,
+        cache_writes=usage.cache_writes + usage.cache_writes_1h,
+        cost_usd=found and found.usd,
     )
-
-
-def _rounded(usd: float | None) -> float | None:
-    """Return an amount without the digits that only the addition of fractions has."""
-    return None if usd is None else round(usd, 6)
 
 
 # ------------------------------------------------------------
@@ -199,17 +192,13 @@ def read_sessions(
         progress: called with the size of each file, in bytes, when it has been read.
     """
     home = CodexHome(root or default_home())
-    claude_home = ClaudeHome(claude_root)
     errors: list[OSError] = []
-    paths = [
-        *islice(home.rollouts(errors.append), limit),
-        *(path for _, path in other_logs(claude_home, errors.append)[:limit]),
-    ]
+    rollouts = islice(home.rollouts(errors.append), limit)
+    others = other_logs(ClaudeHome(claude_root), errors.append)[:limit]
     found = []
-    for path in paths:
-        session = _read(home, path)
-        found.append(session)
-        progress(session.size)
+    for path in (*rollouts, *(path for _, path in others)):
+        found.append(_read(home, path))
+        progress(found[-1].size)
     found.sort(key=lambda session: session.started_at or "", reverse=True)
     return SessionsReport(
         schema="agentdash.sessions/2",
@@ -245,46 +234,42 @@ def _cells(session: SessionReport) -> tuple[str, ...]:
         session.id,
         f"{session.agent} {session.version or ''}",
         f"{tokens.total:,}" if tokens else "-",
-        cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "-",
+        (cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "") or "-",
         (session.cwd or "-")[-_DIRECTORY_CHARS:],
         session.problem or session.prompt or "-",
+    )
+
+
+def _read(home: CodexHome, path: Path) -> SessionReport:
+    thread = Thread(thread_of_log(path) or path.stem, agent=agent_of_log(path))
+    is_codex = thread.agent == "codex"
+    size, modified, trouble = 0, None, None
+    by_model: tuple[ModelUsage, ...] = ()
+    try:
+        stat = log_stat(path)
+        thread = _reduced(path, thread, islice(open_lines(path), _HEAD_LINES if is_codex else None))
+        by_model = tokens_by_model(thread.id, open_lines(path)) if is_codex else ()
+        size, modified = stat.st_size, stat.st_mtime
+    except OSError as error:
+        trouble = clean_line(error.strerror or str(error))
+    return document(
+        SessionReport,
+        thread,
+        started_at=thread.created_at or log_begun_at(path),
+        modified_at=modified,
+        size=size,
+        file=clean_line(str(path)),
+        archived=path.is_relative_to(home.archived),
+        compressed=path.suffix == ".zst",
+        prompt=clean_line(thread.prompt, _MAX_PROMPT_CHARS) if thread.prompt else None,
+        tokens=tokens_report(by_model or thread.tokens.by_model),
+        problem=trouble,
     )
 
 
 def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
     """Return a thread after lines of its log, in bounded memory."""
     reader = reader_of_log(path, thread.id)
-    fleet = Fleet()
     while batch := list(islice(lines, _BATCH_LINES)):
-        fleet = reduce(fleet, reader.read(batch))
-    return fleet.threads.get(thread.id, thread)
-
-
-def _read(home: CodexHome, path: Path) -> SessionReport:
-    thread = Thread(thread_of_log(path) or path.stem, agent=agent_of_log(path))
-    trouble: str | None = None
-    by_model: tuple[ModelUsage, ...] = ()
-    try:
-        stat = path.stat()
-        lines = open_lines(path)
-        if thread.agent == "codex":
-            lines = islice(lines, _HEAD_LINES)
-            by_model = tokens_by_model(thread.id, open_lines(path))
-        thread = _reduced(path, thread, lines)
-        by_model = by_model or thread.tokens.by_model
-    except OSError as error:
-        stat = None
-        trouble = clean_line(error.strerror or str(error))
-    return document(
-        SessionReport,
-        thread,
-        started_at=iso(thread.created_at or log_begun_at(path)),
-        modified_at=iso(stat.st_mtime if stat else None),
-        size=stat.st_size if stat else 0,
-        file=clean_line(str(path)),
-        archived=path.is_relative_to(home.archived),
-        compressed=path.suffix == ".zst",
-        prompt=clean_line(thread.prompt, _MAX_PROMPT_CHARS) if thread.prompt else None,
-        tokens=tokens_report(by_model),
-        problem=trouble,
-    )
+        thread = reduce_log(thread, reader.read(batch))
+    return thread

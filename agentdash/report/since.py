@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 import msgspec
 from rich.cells import cell_len
 
+from agentdash.model.denials import Remedy
 from agentdash.model.findings import DENIAL_KINDS, Finding, FindingKind
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.secrets import mask_secrets
@@ -137,7 +138,28 @@ class _Watched:
             yield from self._failures(state, kind)
         since = worker.assessment.since or 0.0
         if not worker.needs_you and since >= self._since and (kind_of_end := _ENDS.get(worker.state)):
-            yield _row(kind_of_end, worker, since, worker.fact.text)
+            yield self._row(kind_of_end, since, worker.fact.text)
+
+    def _row(
+        self,
+        kind: RowKind,
+        at: float | None,
+        text: str,
+        count: int = 1,
+        seconds: float | None = None,
+        remedy: Remedy | None = None,
+    ) -> SinceRow:
+        return SinceRow(
+            kind=kind,
+            at=iso(at),
+            worker=self._worker.id,
+            name=self._worker.name,
+            text=text,
+            count=count,
+            seconds=None if seconds is None else round(seconds, 1),
+            remedy=remedy.text if remedy else None,
+            replay=_replay(self._worker, at),
+        )
 
     def waits(self) -> list[tuple[float, float]]:
         """Return when it waited for an approval or an answer: disjoint, in order."""
@@ -165,31 +187,24 @@ class _Watched:
         if worker.needs_you:
             begin = worker.assessment.since
             lasts = None if begin is None else self._now - begin
-            remedy = next((each.remedy.text for each in worker.sandbox.findings if each.remedy), None)
-            yield _row("needs-you", worker, begin, worker.fact.text, seconds=lasts, remedy=remedy)
+            remedy = next((each.remedy for each in worker.sandbox.findings if each.remedy), None)
+            yield self._row("needs-you", begin, worker.fact.text, seconds=lasts, remedy=remedy)
             waits = [wait for wait in waits if begin is None or wait[1] <= begin]
         if waits:
             first, last = max(waits, key=lambda wait: wait[1] - wait[0])
-            why = next(
-                each.why for each, begin, _ in self._periods() if each.waits and first <= begin <= last
-            )
-            yield _row("waited", worker, first, why, count=len(waits), seconds=_sum(waits))
+            whys = (each.why for each, begin, _ in self._periods() if each.waits and first <= begin <= last)
+            yield self._row("waited", first, next(whys), len(waits), _sum(waits))
 
     def _findings(self) -> Iterator[SinceRow]:
         """Yield the differences between layers, each once."""
         newest: dict[FindingKind, Finding] = {}
         for view in self._views:
             newest |= {finding.kind: finding for finding in view.sandbox.findings}
-        for finding in newest.values():
-            if (
-                finding.last >= self._since
-                and finding.severity != "info"
-                and finding.kind not in DENIAL_KINDS
-            ):
+        for kind, finding in newest.items():
+            if finding.last >= self._since and finding.severity != "info" and kind not in DENIAL_KINDS:
                 at = max(finding.since, self._since)
-                text = f"{finding.kind}: {finding.message}"
-                remedy = finding.remedy.text if finding.remedy else None
-                yield _row("finding", self._worker, at, text, count=finding.count, remedy=remedy)
+                text = f"{kind}: {finding.message}"
+                yield self._row("finding", at, text, finding.count, remedy=finding.remedy)
 
     def _denials(self) -> Iterator[SinceRow]:
         """Yield the first denial, certain ones before likely ones, and how many others there were."""
@@ -205,43 +220,18 @@ class _Watched:
         text = f"{first.operation} {first.target or first.quote}"
         text += "" if first.certainty == "certain" else " (likely)"
         text += f", and {quantity(len(entries) - 1, 'other target')}" if len(entries) > 1 else ""
-        remedy = first.remedy.text if first.remedy is not None else None
-        at = max(first.first, self._since)
-        yield _row("denied", self._worker, at, text, count=first.count, remedy=remedy)
+        yield self._row("denied", max(first.first, self._since), text, first.count, remedy=first.remedy)
 
     def _failures(self, state: State, kind: RowKind) -> Iterator[SinceRow]:
         found = {begin: (period, end) for period, begin, end in self._periods() if period.state == state}
         if found:
             first = min(found)
             seconds = _sum((begin, end) for begin, (_, end) in found.items())
-            yield _row(kind, self._worker, first, found[first][0].why, count=len(found), seconds=seconds)
+            yield self._row(kind, first, found[first][0].why, len(found), seconds)
 
 
 def _sum(spans: Iterable[tuple[float, float]]) -> float:
     return sum(end - begin for begin, end in spans)
-
-
-def _row(
-    kind: RowKind,
-    worker: Worker,
-    at: float | None,
-    text: str,
-    *,
-    count: int = 1,
-    seconds: float | None = None,
-    remedy: str | None = None,
-) -> SinceRow:
-    return SinceRow(
-        kind=kind,
-        at=iso(at),
-        worker=worker.id,
-        name=worker.name,
-        text=text,
-        count=count,
-        seconds=None if seconds is None else round(seconds, 1),
-        remedy=remedy,
-        replay=_replay(worker, at),
-    )
 
 
 def _replay(worker: Worker, at: float | None) -> str:

@@ -17,7 +17,6 @@ from agentdash.documents.worker import (
     TickReport,
     WorkerReport,
     document,
-    worker_report,
 )
 from agentdash.model import worker as w
 from agentdash.model.fact import FactKind, ObjectForm
@@ -27,9 +26,9 @@ from agentdash.model.source import NOT_READ
 from agentdash.model.states import Group, State
 from agentdash.model.suggestions import suggest
 from agentdash.model.times import ago, iso, time_of_day
-from agentdash.model.usage_limits import UsageLimit, usage_limits
+from agentdash.model.usage_limits import usage_limits
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import HostReport, ViaReport, host_report
+from agentdash.report.elements import HostReport, ViaReport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,23 +78,15 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
         schema="agentdash.status/2",
         generated_at=iso(snapshot.at) or "",
         sources=[document(SourceReport, source) for source in snapshot.sources],
-        workers=[worker_report(worker) for worker in snapshot.workers],
+        workers=[document(WorkerReport, worker) for worker in snapshot.workers],
         via=via,
-        hosts=[host_report(link) for link in snapshot.hosts],
-        limits=[_limit_report(limit) for limit in usage_limits(snapshot.workers, snapshot.at)],
-    )
-
-
-def _limit_report(limit: UsageLimit) -> UsageLimitReport:
-    window = limit.window
-    return UsageLimitReport(
-        agent=limit.agent,
-        home=limit.home,
-        plan=window.plan,
-        minutes=window.minutes,
-        used=window.used,
-        resets_at=iso(window.resets_at),
-        stated_at=iso(window.at),
+        hosts=[document(HostReport, each, since=each.at, last_news=each.news_at) for each in snapshot.hosts],
+        limits=[
+            document(
+                UsageLimitReport, each.window, agent=each.agent, home=each.home, stated_at=each.window.at
+            )
+            for each in usage_limits(snapshot.workers, snapshot.at)
+        ],
     )
 
 
@@ -198,7 +189,7 @@ def status_fields_report(
         schema="agentdash.status-fields/1",
         generated_at=iso(snapshot.at) or "",
         fields=list(fields),
-        workers=[_chosen(worker_report(worker), fields) for worker in snapshot.workers],
+        workers=[_chosen(document(WorkerReport, worker), fields) for worker in snapshot.workers],
         via=via,
     )
 
@@ -249,7 +240,7 @@ def wait_report(
         until=[str(state) for state in until],
         outcome=outcome,
         waited_seconds=round(waited, 1),
-        worker=worker_report(worker) if worker else None,
+        worker=document(WorkerReport, worker) if worker else None,
         via=via,
     )
 
@@ -289,15 +280,15 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
         known = before.pop(worker.id, None)
         if known is worker:
             continue
-        report = worker_report(worker)
+        report = document(WorkerReport, worker)
         if known is None:
             yield ChangeReport(schema="agentdash.change/2", at=at, change="added", worker=report)
-        elif changed := changed_fields(worker_report(known), report):
+        elif changed := changed_fields(document(WorkerReport, known), report):
             yield ChangeReport(
                 schema="agentdash.change/2", at=at, change="changed", changed=changed, worker=report
             )
     for removed in before.values():
-        report = worker_report(removed)
+        report = document(WorkerReport, removed)
         yield ChangeReport(schema="agentdash.change/2", at=at, change="removed", worker=report)
     health = {source.name: source.ok for source in old.sources} if old else {}
     for source in new.sources:
@@ -419,7 +410,7 @@ def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
     at = time_of_day(new.at)
     if old is None:
         yield f"{at}  {_summary(new)}"
-        asking = (worker_report(worker) for worker in new.workers if worker.needs_you)
+        asking = (document(WorkerReport, worker) for worker in new.workers if worker.needs_you)
         yield from (f"{at}  {_state(worker)}" for worker in asking)
         return
     for change in changes(old, new):

@@ -51,8 +51,6 @@ _CHECK_INTERVAL_S: Final = 5.0
 """Between two checks of the file while nothing changes: its writer may have ended, or it may be gone."""
 _MAX_CALLS: Final = 5
 """Calls kept of each worker."""
-_MAX_TAIL_CHARS: Final = 500
-"""Of the output of each."""
 _MAX_FILE_BYTES: Final = 64 << 20
 """Size above which a file is malformed: 1,000 workers take about 5 MB."""
 
@@ -233,7 +231,7 @@ class Publisher:
         if before is not None and before[0] is worker:
             return before[1]
         pane = replace(worker.pane, screen=()) if worker.pane else None
-        calls = tuple(replace(call, tail=call.tail[-_MAX_TAIL_CHARS:]) for call in worker.calls[:_MAX_CALLS])
+        calls = worker.calls[:_MAX_CALLS]
         masked: Worker = mask_fields(replace(worker, pane=pane, calls=calls, moments=()))
         return masked
 

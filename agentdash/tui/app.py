@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
 from textual import on
@@ -17,6 +18,8 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from agentdash.model.causes import causes
+from agentdash.model.changes import DirectoryDiff
+from agentdash.model.conversation import Conversation
 from agentdash.model.fact import FactKind
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
@@ -27,6 +30,8 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.header import title
+from agentdash.tui.fleet.list import WorkerPointed
+from agentdash.tui.fleet.rows import GROUPINGS, SORTS
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
@@ -35,8 +40,8 @@ from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
-from agentdash.tui.view import View, WorkerPointed
-from agentdash.tui.worker.file_reading import DiffReading, FileReading
+from agentdash.tui.view import View
+from agentdash.tui.worker.file_reading import Reading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
 
@@ -54,21 +59,11 @@ class WorkerProvider(Provider):
         for worker in app.snapshot.workers if app.snapshot else ():
             names = matcher.match(f"{worker.label} {worker.name}".strip())
             if (score := max(names, matcher.match(worker.id) / 2)) > 0:
-                name = Content(
-                    f"{worker.title}  {worker.agent.name}"
-                )  # foreign text: `Content` is not parsed as markup
-                yield Hit(
-                    score,
-                    name,
-                    partial(app.select_worker, worker.id),
-                    text=worker.name,
-                    help=f"go to it: {state_name(worker.state)}",
-                )
+                name = Content(f"{worker.title}  {worker.agent.name}")  # foreign text: not parsed as markup
+                go, state = partial(app.select_worker, worker.id), state_name(worker.state)
+                yield Hit(score, name, go, text=worker.name, help=f"go to it: {state}")
 
 
-__all__ = ["AgentDash", "Feed", "GoToPane", "Options"]
-
-_DEFAULT_OPTIONS: Final = Options()
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0
@@ -77,6 +72,22 @@ _CLOCK_INTERVAL_S: Final = 1.0
 """Young ages are shown in seconds."""
 _REST_S: Final = 0.1
 """After the cursor has moved, until what shows the selected worker follows: to draw it is most of a key."""
+_CONVERSATION_INTERVAL_S: Final = 1.0
+"""Between two readings of a conversation that goes on: as fast as it can be followed."""
+_DIFF_INTERVAL_S: Final = 5.0
+"""Between two readings of a diff: git compares the whole working tree."""
+
+
+def _open_conversation(path: str) -> Callable[[float], Conversation]:
+    from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
+
+    return ConversationFile(Path(path)).read
+
+
+def _after(names: Iterable[str], name: str) -> str:
+    """Return the name after this one, or the first."""
+    all_names = [*names]
+    return all_names[(all_names.index(name) + 1) % len(all_names)]
 
 
 class AgentDash(BaseApp[None]):
@@ -101,7 +112,7 @@ class AgentDash(BaseApp[None]):
         feed: Feed,
         clock: Clock,
         *,
-        options: Options = _DEFAULT_OPTIONS,
+        options: Options = Options(),  # noqa: B008 - it is frozen
         go_to_pane: GoToPane | None = None,
         attention: KeepsAttention | None = None,
     ) -> None:
@@ -117,13 +128,17 @@ class AgentDash(BaseApp[None]):
         self.attention = attention
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
-        self._is_touched = False
+        self._has_chosen = False
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
         self._moved_at = 0.0
         """When the cursor was moved last (monotonic)."""
-        self._conversation = FileReading(options.open_conversation)
-        self._diff = DiffReading(options.read_diff)
+        self._conversation = Reading(
+            options.open_conversation or _open_conversation, _CONVERSATION_INTERVAL_S
+        )
+        self._diff = Reading[DirectoryDiff | None](
+            lambda path: lambda _: options.read_diff(path) if options.read_diff else None, _DIFF_INTERVAL_S
+        )
         self._go_to_pane = go_to_pane
         self._labelled = ""
         """Id of the worker whose label is edited."""
@@ -177,9 +192,10 @@ class AgentDash(BaseApp[None]):
         if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
         if self.snapshot is not None:
-            self.root.order(self.snapshot, is_held=self._is_held)
+            is_held = time.monotonic() - self._touched_at < _HOLD_S
+            self.root.order(self.snapshot, is_held=is_held)
             if not self.root.is_zoomed:  # the only one shown is not exchanged for another
-                if not self._is_touched and self.root.rows:
+                if not self._has_chosen and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
         view = View(
@@ -191,8 +207,8 @@ class AgentDash(BaseApp[None]):
             banner=self.options.banner,
             caption=self.caption(),
             feed_error=self._problem(),
-            conversation=self._conversation.found(self.worker),
-            diff=self._diff.found(self.worker),
+            conversation=self._conversation.found(self.worker.file) if self.worker else None,
+            diff=self._diff.found(self.worker.cwd) if self.worker else None,
         )
         if self.root.is_mounted:
             self.root.draw(view)
@@ -209,43 +225,34 @@ class AgentDash(BaseApp[None]):
 
     def _read_session(self) -> None:
         """Read the file of the selected worker, if the open tab shows more than the snapshot has."""
-        panel = self.root.panel
-        if self.worker is None or not (panel.display and panel.reads_session):
+        panel, worker = self.root.panel, self.worker
+        if worker is None or worker.host or not (panel.display and panel.reads_session):
             return
-        if job := self._conversation.job(self.worker, self.read_until()):
+        jobs = []
+        if worker.file is not None and worker.is_thread:
+            until = self.read_until()
+            jobs.append(self._conversation.job(worker.file, until, asked=(worker, until)))
+        if panel.open_tab == "Changes" and self.options.read_diff and worker.git is not None and worker.cwd:
+            jobs.append(self._diff.job(worker.cwd, math.inf))
+        for job in filter(None, jobs):
             self.run_worker(partial(self._run, job), thread=True, name="session", exit_on_error=False)
-        if panel.open_tab == "Changes" and (job := self._diff.job(self.worker)):
-            self.run_worker(partial(self._run, job), thread=True, name="diff", exit_on_error=False)
 
     def _run(self, job: Callable[[], None]) -> None:
-        """Read a session. Runs in a thread."""
+        """Read what a tab shows. Runs in a thread."""
         job()
         self.call_later(self.draw)
 
     # ---------------------------------------------------------------- the user looks
 
-    @property
-    def _is_held(self) -> bool:
-        """Whether rows keep their places now."""
-        return time.monotonic() - self._touched_at < _HOLD_S
-
-    def let_move(self) -> None:
-        """Let rows move at once, until the next key: the user has acted on one."""
-        self._touched_at = -_HOLD_S
-
     async def on_event(self, event: Event) -> None:
         """Note that the user is here: from then on rows keep their places for a while."""
         if isinstance(event, Key | MouseDown | MouseScrollDown | MouseScrollUp):
-            self._touch(is_choice=not isinstance(event, MouseScrollDown | MouseScrollUp))
+            now, before = self._clock.now(), self.last_key_at
+            if self.attention is not None and before and now - before > _AWAY_AFTER_S:
+                self.attention.look(before)
+            self.last_key_at, self._touched_at = now, time.monotonic()
+            self._has_chosen = self._has_chosen or isinstance(event, Key | MouseDown)
         await super().on_event(event)
-
-    def _touch(self, *, is_choice: bool) -> None:
-        now = self._clock.now()
-        if self.attention is not None and self.last_key_at and now - self.last_key_at > _AWAY_AFTER_S:
-            self.attention.look(self.last_key_at)
-        self.last_key_at = now
-        self._touched_at = time.monotonic()
-        self._is_touched = self._is_touched or is_choice
 
     def _problem(self) -> str | None:
         """Return why what is shown may be old, in one sentence."""
@@ -277,14 +284,14 @@ class AgentDash(BaseApp[None]):
 
     def action_attention(self) -> None:
         """Select the next worker that needs the user."""
-        rows = {row.id: row for row in self.root.rows}
-        others = ((rows[each], self._by_id[each]) for each in self.root.cycle_from(self.selected_id))
-        needed = (each.id for row, each in others if each.needs_you or (row.folded and each.below))
-        found = next(needed, None)
-        if found is None:
-            self.show_message("No worker here needs you.")
+        rows = self.root.rows
+        after = next((index for index, row in enumerate(rows, 1) if row.id == self.selected_id), 0)
+        others = ((row, self._by_id[row.id]) for row in (*rows[after:], *rows[:after]))
+        needed = [row.id for row, each in others if each.needs_you or (row.folded and each.below)]
+        if needed:
+            self.select_worker(needed[0])
         else:
-            self.select_worker(found)
+            self.show_message("No worker here needs you.")
 
     def action_filter(self) -> None:
         """Edit the filter."""
@@ -304,22 +311,21 @@ class AgentDash(BaseApp[None]):
 
     # ---------------------------------------------------------------- arrange
 
-    def action_sort(self) -> None:
-        """Sort by the next of attention, activity, age, tokens, cost and name."""
-        self.action_sort_by(self.root.next_sort())
-
-    def action_sort_by(self, name: str) -> None:
-        """Sort by this."""
-        self.root.sort_by(name)
-        self.show_message(f"Sorted by {name}; s: by {self.root.next_sort()}.")
+    def action_sort(self, name: str = "") -> None:
+        """Sort by this, or by the next of attention, activity, age, tokens, cost and name."""
+        order = self.root.arrangement
+        name = name or _after(SORTS, order.sort)
+        self.root.arrangement = order._replace(sort=name)
+        self.show_message(f"Sorted by {name}; s: by {_after(SORTS, name)}.")
         self.draw()
 
     def action_group(self) -> None:
         """Group by the next of state, project and host."""
-        name = self.root.next_grouping()
+        order = self.root.arrangement
+        name = _after(GROUPINGS, order.groups)
         self.root.unzoom()
-        self.root.group_by(name)
-        self.show_message(f"Grouped by {name}; g: by {self.root.next_grouping()}.")
+        self.root.arrangement = order._replace(groups=name)
+        self.show_message(f"Grouped by {name}; g: by {_after(GROUPINGS, name)}.")
         self.draw()
 
     def action_fold(self) -> None:
@@ -343,77 +349,78 @@ class AgentDash(BaseApp[None]):
             return
         if all(row.id != self.selected_id for row in self.root.rows):
             self.selected_id = None
-        self.root.toggle_past()
+        order = self.root.arrangement
+        self.root.arrangement = order._replace(shows_past=not order.shows_past)
         self.draw()
 
-    # ---------------------------------------------------------------- acknowledge
+    # ---------------------------------------------------------------- dismiss, know of, label, pin
+
+    def _chosen_live(self) -> tuple[Worker, KeepsAttention] | None:
+        """Return the selected worker, and what keeps a mark of it; where either is missing, say so."""
+        if (worker := self._chosen()) is None:
+            return None
+        if self.attention is None:
+            self.show_message("In a replay nothing can be dismissed, known, labelled or pinned.")
+            return None
+        return worker, self.attention
 
     def action_acknowledge(self) -> None:
         """Acknowledge what the selected worker needs; acknowledged already: withdraw that."""
-        if (worker := self._chosen()) is None:
+        if (chosen := self._chosen_live()) is None:
             return
-        if self.attention is None:
-            self.show_message("There is nothing to dismiss in a replay.")
-        elif worker.needs_you:
-            self.let_move()
-            problem = self.attention.acknowledge(worker)
-            self.show_message(problem or f"Dismissed {worker.name} until it changes; d again undoes it.")
-        elif worker.group is Group.DONE and (worker.state.needs_you or worker.fact.kind is FactKind.CRASHED):
-            self.let_move()
-            problem = self.attention.withdraw(worker)
-            self.show_message(problem or f"{worker.name} needs you again.")
+        worker, attention = chosen
+        is_dismissed = worker.state.needs_you or worker.fact.kind is FactKind.CRASHED
+        if worker.needs_you:
+            done = f"Dismissed {worker.name} until it changes; d again undoes it."
+        elif worker.group is Group.DONE and is_dismissed:
+            done = f"{worker.name} needs you again."
         else:
             self.show_message(f"{worker.name} does not need you.")
+            return
+        self._touched_at = -_HOLD_S
+        self.show_message(attention.acknowledge(worker, undo=not worker.needs_you) or done)
 
     def action_known(self) -> None:
         """Mark the worst sandbox problem of the selected worker as known; if all are: withdraw that."""
-        if (worker := self._chosen()) is None:
+        if (chosen := self._chosen_live()) is None:
             return
+        worker, attention = chosen
         wrong = [cause for cause in causes(worker) if cause.worst.severity != "info"]
-        left = [cause for cause in wrong if not cause.is_known]
-        if self.attention is None:
-            self.show_message("Nothing can be marked as known in a replay.")
-        elif not wrong:
-            self.show_message(f"{worker.name} has no sandbox problem.")
-        elif not left:
-            problem = self.attention.forget(worker)
-            self.show_message(problem or f"The sandbox problems of {worker.name} count again.")
+        new = next((cause for cause in wrong if not cause.is_known), None)
+        if not wrong:
+            message = f"{worker.name} has no sandbox problem."
+        elif new is None:
+            message = attention.know(worker, ()) or f"The sandbox problems of {worker.name} count again."
         elif not worker.place:
-            self.show_message(f"The directory of {worker.name} is not known, so nothing can be known in it.")
+            message = f"The directory of {worker.name} is not known, so nothing can be known in it."
         else:
-            problem = self.attention.know(worker, left[0].kinds)
-            known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
-            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
-
-    # ---------------------------------------------------------------- label, pin
+            known = f"{new.words} counts no more in {worker.place}, until the policy there changes"
+            message = attention.know(worker, new.kinds) or f"Known: {known}. `agentdash known` lists it."
+        self.show_message(message)
 
     def action_label(self) -> None:
         """Edit the label of the selected worker."""
-        if (worker := self._chosen()) is None:
+        if (chosen := self._chosen_live()) is None:
             return
-        if self.attention is None:
-            self.show_message("Nothing can be labelled in a replay.")
-        else:
-            self._labelled = worker.id
-            self.root.label_bar.edit(worker.label)
+        worker, _ = chosen
+        self._labelled = worker.id
+        self.root.label_bar.edit(worker.label)
 
     @on(FilterBar.Closed, "#label")
     def _label_edited(self, event: FilterBar.Closed) -> None:
         worker = self._by_id.get(self._labelled)
         if event.submitted and worker is not None and self.attention is not None:
             problem = self.attention.mark(worker, event.text, pinned=worker.pinned)
-            done = f"{worker.name} is labelled." if event.text.strip() else f"{worker.name} has no label."
-            self.show_message(problem or done)
+            done = "is labelled" if event.text.strip() else "has no label"
+            self.show_message(problem or f"{worker.name} {done}.")
 
     def action_pin(self) -> None:
         """Pin the selected worker, or undo that."""
-        if (worker := self._chosen()) is None:
+        if (chosen := self._chosen_live()) is None:
             return
-        if self.attention is None:
-            self.show_message("Nothing can be pinned in a replay.")
-            return
-        self.let_move()
-        problem = self.attention.mark(worker, worker.label, pinned=not worker.pinned)
+        worker, attention = chosen
+        self._touched_at = -_HOLD_S
+        problem = attention.mark(worker, worker.label, pinned=not worker.pinned)
         pinned = f"Pinned {worker.title}: it stands above all groups; P again undoes it."
         self.show_message(problem or (f"{worker.title} is no longer pinned." if worker.pinned else pinned))
 
@@ -504,8 +511,7 @@ class AgentDash(BaseApp[None]):
         """Copy a remedy of the selected worker to the clipboard; the next one each time."""
         if (worker := self._chosen()) is None:
             return
-        found = remedies(worker)
-        if not found:
+        if not (found := remedies(worker)):
             self.show_message("This worker has no finding with a remedy.")
             return
         number = self._copied[1] % len(found) if self._copied[0] == worker.id else 0
@@ -528,19 +534,12 @@ class AgentDash(BaseApp[None]):
             self.root.zoom(PANE)
             self.show_message(f"No tmux here has its pane {pane.window}: this is its screen.")
         else:
-            self.run_worker(
-                self._switch_pane(self._go_to_pane, pane.key, worker.part),
-                group="go-to-pane",
-                exclusive=True,
-            )
+            going = self._switch_pane(self._go_to_pane, pane.key, worker.part)
+            self.run_worker(going, group="go-to-pane", exclusive=True)
 
     async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey, part: str) -> None:
-        try:
-            became = await go_to_pane(pane)
-        except OSError as error:
-            self.show_message(clean_line(str(error)))
-        else:
-            self.show_message(f"{became} It is the {part}." if part else became)
+        became = await go_to_pane(pane)
+        self.show_message(f"{became} It is the {part}." if part else became)
 
 
 # ------------------------------------------------------------

@@ -40,7 +40,6 @@ from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES,
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-_TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent", "text-primary")
 _TRIPS: Final = 2
 """Of a `KeyHandled`."""
 _KEY_HANDLED_WITHIN_S: Final = 1.0
@@ -105,8 +104,8 @@ class BaseApp(App[Result]):
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the variables of the stylesheet; a theme's own colours of text replace Textual's tints."""
-        own = {name: value for name, value in self.current_theme.variables.items() if name in _TEXT_COLOURS}
-        return super().get_css_variables() | own
+        own = self.current_theme.variables.items()
+        return super().get_css_variables() | {name: of for name, of in own if name.startswith("text-")}
 
     def refresh_css(self, animate: bool = True) -> None:
         """Parse the stylesheet again; not while nothing is styled, as Textual does for the first screen."""

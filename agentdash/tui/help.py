@@ -14,8 +14,7 @@ from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import HandledBy, Key, bindings
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.page import Page
+from agentdash.tui.primitives.lines import Lines, Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, paragraph
 from agentdash.tui.theme import TONES_OF_STATES, Glyphs
 

@@ -175,55 +175,41 @@ def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
 
 def keymap_errors(wanted: Mapping[str, str]) -> Iterator[KeymapError]:
     """Yield what is wrong with other keys for some actions; see `remapped`."""
-    valid: dict[str, str] = {}
-    for name, keys in wanted.items():
-        if (error := _error_of(name, keys)) is None:
-            valid[name] = keys
-        else:
-            yield error
-    table = _with_keys(valid)
-    taken: dict[str, list[str]] = {}
-    for name, key in table.items():
+    wrong = {name: reason for name, keys in wanted.items() if (reason := _reason_against(name, keys))}
+    yield from (KeymapError(name, reason) for name, reason in wrong.items())
+    valid = {name: keys for name, keys in wanted.items() if name not in wrong}
+    taken: dict[str, list[Key]] = {}
+    for key in _with_keys(valid).values():
         for part in key.keys.split(","):
             others = taken.setdefault(_textual_name(part), [])
-            if other := next((other for other in others if _may_meet(key, table[other])), None):
-                yield KeymapError(
-                    name if name in valid else other,
-                    f"{part} is already assigned to `{other if name in valid else name}`",
-                )
-            others.append(name)
+            for other in others:
+                if {key.on, other.on} not in _NEVER_TOGETHER:
+                    own, its = (key.id, other.id) if key.id in valid else (other.id, key.id)
+                    yield KeymapError(own, f"{part} is already assigned to `{its}`")
+                    break
+            others.append(key)
 
 
 def _with_keys(wanted: Mapping[str, str]) -> dict[str, Key]:
-    changed = {
-        name: BY_ID[name]._replace(keys=",".join(part.strip() for part in keys.split(",")))
-        for name, keys in wanted.items()
-    }
-    return {**BY_ID, **changed}
+    changed = {name: ",".join(map(str.strip, keys.split(","))) for name, keys in wanted.items()}
+    return BY_ID | {name: BY_ID[name]._replace(keys=keys) for name, keys in changed.items()}
 
 
-def _error_of(name: str, keys: str) -> KeymapError | None:
-    key = BY_ID.get(name)
-    if key is None:
-        known = [each.id for each in KEYS if each.remappable]
-        return KeymapError(name, f"unknown action{suggest(name, known)}")
-    if not key.remappable:
-        return KeymapError(name, f"{key.shown[0]} cannot be remapped")
-    wrong = next((part for part in map(str.strip, keys.split(",")) if not _is_key(part)), None)
-    return KeymapError(name, f"invalid key {wrong!r}") if wrong is not None else None
-
-
-def _may_meet(key: Key, other: Key) -> bool:
-    """Return whether the actions of two keys may be in one app."""
-    return key.id != other.id and {key.on, other.on} not in _NEVER_TOGETHER
+def _reason_against(name: str, keys: str) -> str:
+    """Return why an action cannot have these keys; empty where it can."""
+    if name not in BY_ID:
+        return f"unknown action{suggest(name, [each.id for each in KEYS if each.remappable])}"
+    if not BY_ID[name].remappable:
+        return f"{BY_ID[name].shown[0]} cannot be remapped"
+    return next(
+        (f"invalid key {part!r}" for part in map(str.strip, keys.split(",")) if not _is_key(part)), ""
+    )
 
 
 def keymap(wanted: Mapping[str, str]) -> dict[str, str]:
     """Return the remapped keys by id as Textual's keymap, with characters by their names."""
-    return {
-        name: ",".join(_textual_name(part) for part in remapped(wanted)[name].keys.split(","))
-        for name in wanted
-    }
+    keys = {name: key.keys.split(",") for name, key in remapped(wanted).items() if name in wanted}
+    return {name: ",".join(map(_textual_name, each)) for name, each in keys.items()}
 
 
 def _textual_name(key: str) -> str:
@@ -239,13 +225,7 @@ def _is_key(text: str) -> bool:
 def bindings(*ids: str) -> list[BindingType]:
     """Return Textual's bindings of these keys."""
     return [
-        Binding(
-            pressed,
-            key.action,
-            key.label,
-            tooltip=key.help,
-            id=key.id,
-        )
+        Binding(pressed, key.action, key.label, tooltip=key.help, id=key.id)
         for key in (BY_ID[name] for name in ids)
         for pressed in key.keys.split(",")
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from agentdash.config import NO_THRESHOLDS, ThresholdSettings
@@ -17,7 +16,7 @@ GoToPane = Callable[[PaneKey], Awaitable[str]]
 """Makes the tmux client show a pane; returns on one line what has become of it, and the way back."""
 
 
-OpenConversation = Callable[[Path], Callable[[float], Conversation]]
+OpenConversation = Callable[[str], Callable[[float], Conversation]]
 """Returns a function that reads the conversation of a session file up to a time (unix seconds)."""
 ReadDiff = Callable[[str], DirectoryDiff | None]
 """Returns how the working tree of a directory differs from the main branch; None: it is no repository."""
@@ -29,17 +28,12 @@ class KeepsAttention(Protocol):
     """Keeps what the user has looked at, acknowledged, knows of and labelled; each method returns an error
     message, or None."""
 
-    def acknowledge(self, worker: Worker) -> str | None:
-        """Acknowledge the present state of a worker."""
-
-    def withdraw(self, worker: Worker) -> str | None:
-        """Withdraw the acknowledgement of a worker."""
+    def acknowledge(self, worker: Worker, *, undo: bool = False) -> str | None:
+        """Acknowledge the present state of a worker, or withdraw that."""
 
     def know(self, worker: Worker, kinds: Sequence[str]) -> str | None:
-        """Mark these kinds of findings as known in the directory of a worker, until its policy changes."""
-
-    def forget(self, worker: Worker) -> str | None:
-        """Withdraw what is known of the findings of a worker."""
+        """Mark these kinds of findings as known in the directory of a worker, until its policy changes; none:
+        withdraw what is known of its findings."""
 
     def mark(self, worker: Worker, label: str, *, pinned: bool) -> str | None:
         """Label and pin the session of a worker; an empty label and no pin: neither."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
 from textual.theme import BUILTIN_THEMES, Theme
@@ -198,98 +198,58 @@ TERMINAL_THEME: Final = "terminal"
 on both in all palettes: states are distinguished by reverse video, white on red, underlining and dimming."""
 BADGE_FOREGROUND: Final = "#ffffff"
 """On the terminal's own red: its own white is a grey in light palettes."""
+
+
+def _theme(name: str, colours: str, *, muted: str, cursor: str, line: str, **more: Any) -> Theme:
+    """Return a theme. Texts have its own colours: Textual's tints of them are told apart half as well.
+
+    Args:
+        colours: primary, secondary, success, warning, error, accent, foreground, background, surface, panel.
+        muted: colour of what matters less.
+        cursor: ground of the selected row.
+        line: colour of lines between parts without the focus.
+    """
+    of: dict[str, Any] = dict(zip(_COLOURS, colours.split(), strict=True))
+    variables = {f"text-{role}": of[role] for role in _COLOURS[:6]}
+    variables |= {"text-muted": muted, "block-cursor-background": cursor}
+    variables |= {"border": of["primary"], "border-blurred": line}
+    return Theme(name=name, variables=variables, **of, **more)
+
+
+_COLOURS: Final = (
+    *("primary", "secondary", "success", "warning", "error", "accent"),
+    *("foreground", "background", "surface", "panel"),
+)
 THEMES: Final = (
-    Theme(  # of the 256 colours, and so the same in a terminal that has no others
-        name="dark",
-        primary="#87afd7",
-        secondary="#87afaf",
-        success="#87af5f",
-        warning="#d7af5f",
-        error="#ff875f",
-        accent="#d7afff",
-        foreground="#d0d0d0",
-        background="#1c1c1c",
-        surface="#262626",
-        panel="#303030",
-        variables={
-            "border-blurred": "#4e4e4e",
-            "border": "#87afd7",
-            "block-cursor-background": "#3a3a3a",
-            "text-muted": "#9e9e9e",
-            "text-primary": "#87afd7",
-            "text-secondary": "#87afaf",
-            "text-success": "#87af5f",
-            "text-warning": "#d7af5f",
-            "text-error": "#ff875f",
-            "text-accent": "#d7afff",
-        },
+    _theme(  # of the 256 colours, and so the same in a terminal that has no others
+        "dark",
+        "#87afd7 #87afaf #87af5f #d7af5f #ff875f #d7afff #d0d0d0 #1c1c1c #262626 #303030",
+        muted="#9e9e9e",
+        cursor="#3a3a3a",
+        line="#4e4e4e",
     ),
-    Theme(  # likewise
-        name="light",
-        primary="#005faf",
-        secondary="#5f5f87",
-        success="#005f00",
-        warning="#875f00",
-        error="#af0000",
-        accent="#8700af",
-        foreground="#262626",
-        background="#ffffff",
-        surface="#eeeeee",
-        panel="#e4e4e4",
+    _theme(  # likewise
+        "light",
+        "#005faf #5f5f87 #005f00 #875f00 #af0000 #8700af #262626 #ffffff #eeeeee #e4e4e4",
+        muted="#626262",
+        cursor="#d7d7ff",
+        line="#bcbcbc",
         dark=False,
-        variables={
-            "border-blurred": "#bcbcbc",
-            "border": "#005faf",
-            "block-cursor-background": "#d7d7ff",
-            "text-muted": "#626262",
-            "text-primary": "#005faf",
-            "text-secondary": "#5f5f87",
-            "text-success": "#005f00",
-            "text-warning": "#875f00",
-            "text-error": "#af0000",
-            "text-accent": "#8700af",
-        },
     ),
-    Theme(
-        name="high-contrast",
-        primary="#66ccff",
-        secondary="#ffffff",
-        success="#00ff66",
-        warning="#ffff00",
-        error="#ff6666",
-        accent="#ff99ff",
-        foreground="#ffffff",
-        background="#000000",
-        surface="#000000",
-        panel="#1a1a1a",
+    _theme(
+        "high-contrast",
+        "#66ccff #ffffff #00ff66 #ffff00 #ff6666 #ff99ff #ffffff #000000 #000000 #1a1a1a",
+        muted="#d8d8d8",
+        cursor="#004080",
+        line="#aaaaaa",
         text_alpha=1.0,
-        variables={
-            "border-blurred": "#aaaaaa",
-            "border": "#ffffff",
-            "block-cursor-background": "#004080",
-            "text-muted": "#d8d8d8",
-        },
     ),
-    Theme(  # after Okabe and Ito, whose purple is grey to eyes without red or green cones: it is bluer here
-        name="colour-blind",
-        primary="#56b4e9",
-        secondary="#999999",
-        success="#56b4e9",
-        warning="#f0e442",
-        error="#e8771f",
-        accent="#8f9bff",
-        foreground="#e4e4e4",
-        background="#15171a",
-        surface="#1a1d21",
-        panel="#22262b",
-        variables={
-            "border-blurred": "#3a3f46",
-            "border": "#56b4e9",
-            "block-cursor-background": "#2f3841",
-            "text-warning": "#f0e442",  # Textual's tints are told apart half as well
-            "text-error": "#e8771f",
-            "text-accent": "#8f9bff",
-        },
+    _theme(  # after Okabe and Ito, whose purple is grey to eyes without red or green cones: it is bluer here
+        "colour-blind",
+        "#56b4e9 #bbbbbb #56b4e9 #f0e442 #e8771f #8f9bff #e4e4e4 #15171a #1a1d21 #22262b",
+        muted="#a5a6a7",
+        cursor="#2f3841",
+        line="#3a3f46",
     ),
     replace(  # the terminal's own sixteen colours, on its own dark or light background
         BUILTIN_THEMES["ansi-dark"],

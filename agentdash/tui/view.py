@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from textual.message import Message
-
 from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
@@ -50,11 +48,3 @@ class View:
             return None
         parent = self.by_id.get(worker.parent)
         return parent.name if parent else worker.parent
-
-
-class WorkerPointed(Message):
-    """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
-
-    def __init__(self, worker: str) -> None:
-        self.worker = worker
-        super().__init__()

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from agentdash.config import Config, HostSettings
-from agentdash.documents.worker import worker_report
+from agentdash.documents.worker import WorkerReport, document
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from tests.live.codex import MENU, Lab
@@ -91,8 +91,8 @@ def essence(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_document(worker: Worker) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.to_builtins(worker_report(worker))
-    return document
+    written: dict[str, Any] = msgspec.to_builtins(document(WorkerReport, worker))
+    return written
 
 
 async def test_states_and_verdicts_are_those_of_the_hosts(

@@ -21,7 +21,7 @@ import zstandard
 from tests.torture.stage import BAD, GOOD, GOOD_FILE, Place, Row, Stage
 
 _IMPORTED_LATE: Final = """
-tree_sitter_bash encodings.ascii encodings.idna html platformdirs.unix tomllib multiprocessing.pool
+encodings.ascii encodings.idna html platformdirs.unix tomllib multiprocessing.pool
 websockets.asyncio.client watchfiles rich.table ahocorasick_rs
 """
 """Modules that commands import when they run."""

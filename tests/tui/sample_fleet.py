@@ -227,13 +227,11 @@ CALLS = (
         *("c8", 26, 331, "env | grep CODEX"),
         took=0,
         exit_code=0,
-        tail="CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1",
     ),
     ran(
         *("c7", 44, 320, "curl -m 3 https://registry.example.com/left-pad"),
         took=3,
         exit_code=6,
-        tail=NOT_RESOLVED,
         escalation=Escalation("escalated", "the tests download a fixture"),
         denials=(Denial(what="network", operation="resolve", certainty="likely", quote=NOT_RESOLVED),),
     ),

@@ -13,7 +13,7 @@ from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.library.entry import Entry
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.library.model import LibraryModel
+from agentdash.tui.library.list import LibraryModel
 from agentdash.tui.options import Options
 
 from . import sample_fleet

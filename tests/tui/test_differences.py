@@ -3,7 +3,7 @@
 import pytest
 
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.differences import actual_words
+from agentdash.tui.fleet.cells import actual_words
 from agentdash.tui.worker.overview import remedies
 from tests import demo_day
 

@@ -137,7 +137,7 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
     columns = layout(COLUMNS, cells, look.glyphs)
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
-    assert width(columns.titles()) == cells + 1  # the gutter
+    assert width(columns.titles("attention", "")) == cells + 1  # the gutter
 
 
 @pytest.mark.parametrize("before", [(45, 50), (120, 36)], ids=["narrow", "wide"])

@@ -7,8 +7,7 @@ from agentdash.model.git import Repository
 from agentdash.model.states import Group, State
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
-from agentdash.tui.fleet.groups import GROUPINGS, HEADS, PINNED
-from agentdash.tui.fleet.rows import SORTS, Order, arrange, keep_places, tell_apart
+from agentdash.tui.fleet.rows import GROUPINGS, HEADS, PINNED, SORTS, Order, arrange, keep_places, tell_apart
 
 from .sample_fleet import BY_NAME, SNAPSHOT
 

@@ -195,8 +195,8 @@ async def test_a_key_with_nothing_to_do_says_so(stage):
         ("escape", "No filter to clear"),
         ("x", "no past workers"),
         ("Y", "no finding with a remedy"),
-        ("K", "Nothing can be marked as known"),
-        ("d", "nothing to dismiss in a replay"),
+        ("K", "In a replay nothing can be"),
+        ("d", "In a replay nothing can be"),
     ):
         stage.app.select_worker(next(w.id for w in stage.app.snapshot.workers if not w.sandbox.findings))
         await stage.press(key)

@@ -12,8 +12,7 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.search import Hit
 from agentdash.tui.library.app import SelectedSession
-from agentdash.tui.library.cells import day
-from agentdash.tui.library.list import hit_text
+from agentdash.tui.library.list import day, hit_text
 from agentdash.tui.primitives.spans import plain
 
 from ..unit.rollout_files import RECORDINGS

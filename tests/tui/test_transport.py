@@ -18,8 +18,7 @@ from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.transport.app import ReplayApp
-from agentdash.tui.transport.bar import timeline
+from agentdash.tui.replay_app import ReplayApp, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import LOOK, rows, screen_text

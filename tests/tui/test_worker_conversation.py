@@ -7,8 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model.changes import FileChange
-from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
+from agentdash.model.conversation import Conversation, ConversationTurn, Message
+from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
+from agentdash.model.thread import Call
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.index import Mark
 from agentdash.tui.app import AgentDash
@@ -32,9 +34,10 @@ TALK = Conversation(
             at=NOW - 60,
             entries=(
                 Message(at=NOW - 60, role="user", text="make it\nwork"),
-                CallRecord(
+                Call(
                     id="a",
                     at=NOW - 50,
+                    line=0,
                     kind="command",
                     tool="exec_command",
                     text="make all",
@@ -42,12 +45,13 @@ TALK = Conversation(
                     outcome="ended",
                     exit_code=2,
                     output="long\noutput",
-                    denial="Read-only file system",
+                    denials=(Denial("filesystem", "write", "certain", "Read-only file system"),),
                     escalation=Escalation("escalated", "to install"),
                 ),
-                CallRecord(
+                Call(
                     id="b",
                     at=NOW - 40,
+                    line=0,
                     kind="patch",
                     tool="apply_patch",
                     text="update a.py",
@@ -61,7 +65,7 @@ TALK = Conversation(
                     ),
                 ),
                 Message(at=NOW - 30, role="agent", text="It works."),
-                CallRecord(id="c", at=NOW - 9, kind="command", tool="exec_command", text="sleep 60"),
+                Call(id="c", at=NOW - 9, line=0, kind="command", tool="exec_command", text="sleep 60"),
             ),
         ),
     ),

@@ -44,7 +44,6 @@ lftp -u me,{S} h
 nmcli dev wifi connect x password {S}
 wpa_passphrase x {S}
 mosquitto_pub -u me -P {S} -t x
-eyJhbGciOiJkaXIifQ..{L}.{L}.{L}
 curl -H "X-Auth-Token: {S}" h
 {'Authorization': 'Bearer {S}'}
 headers = {"Authorization": "Basic {S}"}
@@ -132,85 +131,9 @@ aws_secret_access_key = {L}
 aws_session_token={L}
 ASIAS3CRETCANARY01AB
 "private_key": "-----BEGIN PRIVATE KEY-----\n{L}\n-----END PRIVATE KEY-----\n"
-AGE-SECRET-KEY-1{U}
-sk-ant-api03-{L}
-sk-ant-oat01-{L}
-sk-proj-{L}
-sk-or-v1-{H}
-sk-{H}
-sess-{L}
-ghp_{L}
-gho_{L}
-ghs_{L}
-github_pat_{L}
-glpat-{L}
-xoxb-1234-5678-{L}
-xoxe.xoxp-1-{L}
-xapp-1-A-{L}
-https://hooks.slack.com/services/T00000000/B00000000/{L}
-https://discord.com/api/webhooks/123456789012345678/{L}
-https://discordapp.com/api/webhooks/123456789012345678/{L}
-123456789:AA{L}
-npm_{L}
-pypi-AgEI{L}
-hf_{L}
-AIzaSy{L}
-ya29.{L}
-1//0{L}
-GOCSPX-{L}
-sk_live_{L}
-rk_test_{L}
-pk_live_{L}
-whsec_{L}
-dop_v1_{H}{H}
-shpat_{H}
-glsa_{L}
-glc_{L}
-dckr_pat_{L}
-hvs.{L}
-hvb.{L}
-sq0atp-{L}
-lin_api_{L}
-ntn_{L}
-secret_{L}
-tskey-auth-{L}
-nvapi-{L}
-gsk_{L}
-xai-{L}
-r8_{L}
-pplx-{L}
-dapi{H}
-SG.{L}.{L}
-key-{H}
-figd_{L}
-pscale_tkn_{L}
-pscale_pw_{L}
-sbp_{H}
-nfp_{L}
 FlyV1 fm2_{L}
-fo1_{L}
-sntrys_{L}
-sntryu_{H}
-NRAK-{U}
-PMAK-{H}
-pul-{H}
-abcdefghijklmn.atlasv1.{L}
-ATATT3xFf{L}
-ATBB{L}
-EAACEdEose0cBA{L}
-lsv2_pt_{H}_x
-ops_eyJ{L}
-dp.st.prd.{L}
 tok: eyJhbGciOi{S}.eyJzdWIi{S}.{L}
 eyJhbGciOi{S}.eyJzdWIi{S}.
-fly_pat_{L}
-cfut_{L}
-rubygems_{H}
-tfp_{L}
-vcp_{L}
-CCIPAT_{L}
-bkua_{H}
-glrt-{L}
 ssh-keygen -t ed25519 -N 'my {S}' -f k
 ssh-keygen -p -P {S} -N {S} -f k
 rclone obscure {S}
@@ -252,6 +175,21 @@ using API key {H}, as before
 the secret {L}.
 """
 
+_TOKENS = """
+eyJhbGciOiJkaXIifQ..{L}.{L}.{L} AGE-SECRET-KEY-1{U} sk-ant-api03-{L} sk-ant-oat01-{L} sk-proj-{L}
+sk-or-v1-{H} sk-{H} sess-{L} ghp_{L} gho_{L} ghs_{L} github_pat_{L} glpat-{L} xoxb-1234-5678-{L}
+xoxe.xoxp-1-{L} xapp-1-A-{L} https://hooks.slack.com/services/T00000000/B00000000/{L}
+https://discord.com/api/webhooks/123456789012345678/{L}
+https://discordapp.com/api/webhooks/123456789012345678/{L} 123456789:AA{L} npm_{L} pypi-AgEI{L} hf_{L}
+AIzaSy{L} ya29.{L} 1//0{L} GOCSPX-{L} sk_live_{L} rk_test_{L} pk_live_{L} whsec_{L} dop_v1_{H}{H} shpat_{H}
+glsa_{L} glc_{L} dckr_pat_{L} hvs.{L} hvb.{L} sq0atp-{L} lin_api_{L} ntn_{L} secret_{L} tskey-auth-{L}
+nvapi-{L} gsk_{L} xai-{L} r8_{L} pplx-{L} dapi{H} SG.{L}.{L} key-{H} figd_{L} pscale_tkn_{L} pscale_pw_{L}
+sbp_{H} nfp_{L} fo1_{L} sntrys_{L} sntryu_{H} NRAK-{U} PMAK-{H} pul-{H} abcdefghijklmn.atlasv1.{L}
+ATATT3xFf{L} ATBB{L} EAACEdEose0cBA{L} lsv2_pt_{H}_x ops_eyJ{L} dp.st.prd.{L} fly_pat_{L} cfut_{L}
+rubygems_{H} tfp_{L} vcp_{L} CCIPAT_{L} bkua_{H} glrt-{L}
+"""
+"""Known by their form: each is a text of its own."""
+
 _BLOCKS = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n{L}\n{L}\n-----END OPENSSH PRIVATE KEY-----",
     "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{L}\n{L}",
@@ -270,7 +208,7 @@ def _fill(text: str) -> str:
     return text
 
 
-PLANTED = [_fill(line) for line in _LINES.strip().splitlines()] + [_fill(block) for block in _BLOCKS]
+PLANTED = [_fill(text) for text in (*_LINES.strip().splitlines(), *_TOKENS.split(), *_BLOCKS)]
 
 
 def leaks(text: str) -> list[str]:

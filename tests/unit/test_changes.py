@@ -9,7 +9,7 @@ import pytest
 from agentdash.agents.claude.transcript import tools as claude
 from agentdash.agents.codex.rollout.tools import applied_changes, describe, describe_custom, patch_changes
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
-from agentdash.model.conversation import CallRecord
+from agentdash.model.thread import Call
 from agentdash.replay.conversation import ConversationFile
 from tests.unit.captures import CHANGE_LOGS
 
@@ -23,7 +23,7 @@ SESSIONS = sorted(path.name for path in CHANGE_LOGS.iterdir())
 ROOT = "/home/dev/project/"
 
 
-def calls(name: str) -> list[CallRecord]:
+def calls(name: str) -> list[Call]:
     (log,) = (CHANGE_LOGS / name).glob("*.jsonl")
     return list(ConversationFile(log).read().calls)
 
@@ -48,7 +48,7 @@ def test_changes_lead_to_the_files_that_are_there(name: str) -> None:
     files = dict(BEFORE)
     changed = 0
     for call in calls(name):
-        for change in call.changes if call.has_changed else ():
+        for change in call.changes if call.outcome and not call.failed else ():
             changed += 1
             path = change.path.removeprefix(ROOT)
             if change.kind == "delete":

@@ -17,13 +17,16 @@ from msgspec.structs import replace
 
 from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.report.audit import audit
-from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
-from agentdash.report.check_results import (
+from agentdash.report.check import (
     UNVERIFIED,
+    CheckReport,
+    ThreadReport,
+    check_report,
     gate_report,
     is_failing,
     results,
     sarif,
+    unreadable_report,
     uri_in,
 )
 from agentdash.report.elements import UnreadableReport

@@ -154,6 +154,8 @@ def test_status_document(home: Path) -> None:
                     "since": "2026-11-20T19:59:52.718Z",
                     "last": "2026-11-20T19:59:52.718Z",
                     "count": 1,
+                    "calls": ["call_dad71dfd2afd"],
+                    "pids": [],
                     **remedy,
                 }
             ],
@@ -331,10 +333,10 @@ def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None
     assert "waiting-approval" in plain.stdout
     pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines, "width": 100, "height": 30}
     for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
-        document = {"workers": [{"pane": {**pane, "cursor": cursor}}]}
+        document = {"workers": [{"screenshot": {**pane, "cursor": cursor}}]}
         (tmp_path / "pane.json").write_text(json.dumps(document))
         assert rule in agentdash("explain", "--screen", str(tmp_path / "pane.json")).stdout
-    (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
+    (tmp_path / "none.json").write_text('{"workers": [{"screenshot": null}]}')
     wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
     assert (wrong.returncode, wrong.stderr.count("\n"), "it has no pane" in wrong.stderr) == (2, 1, True)
 

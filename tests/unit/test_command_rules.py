@@ -19,7 +19,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
-from agentdash.report.diagnose import check_rules
+from agentdash.report.doctor import check_rules
 from tests.unit.rollout_files import THREAD, event, line, response
 from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, held, process, worker
 

@@ -12,9 +12,8 @@ import pytest
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
-from agentdash.report import diagnose
-from agentdash.report.diagnose import check_agents, check_homes, check_hosts
-from agentdash.report.doctor import DoctorCheck
+from agentdash.report import doctor
+from agentdash.report.doctor import DoctorCheck, check_agents, check_homes, check_hosts, check_sandbox
 from agentdash.version import described_version
 from tests.unit.test_cli import RECORDINGS, agentdash
 
@@ -65,7 +64,7 @@ def test_agents_without_codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_missing_home_and_later_codex(home: Path) -> None:
-    probe = diagnose._Probe(Config(tmux=False), None)
+    probe = doctor._Probe(Config(tmux=False), None)
     missing, *_ = check_homes(CodexHome(home / "nothing"), probe.processes.values())
     assert (missing.level, "does not exist" in missing.detail) == ("warn", True)
     for path in home.rglob("*.jsonl"):
@@ -78,10 +77,10 @@ def test_missing_home_and_later_codex(home: Path) -> None:
 
 def test_status_file_is_needed_inside_of_a_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
-    sandboxed = by_name(list(diagnose._check_sandbox("bwrap", CodexHome(home), Config())))
+    sandboxed = by_name(list(check_sandbox("bwrap", CodexHome(home), Config())))
     assert (sandboxed["sandbox"].level, sandboxed["status file"].level) == ("warn", "fail")
     assert "agentdash publish" in (sandboxed["status file"].advice or "")
-    outside = by_name(list(diagnose._check_sandbox(None, CodexHome(home), Config(publish=False))))
+    outside = by_name(list(check_sandbox(None, CodexHome(home), Config(publish=False))))
     assert (outside["sandbox"].level, outside["status file"].advice) == ("ok", None)
 
 

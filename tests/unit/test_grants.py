@@ -87,7 +87,6 @@ TOLD = "turn_context: workspace/off"
     ("story", "periods"),
     [
         ([begun(), granted(NET)], [TOLD, "request_permissions: workspace/on"]),
-        ([begun(), granted(FILES)], [TOLD, "request_permissions: workspace/off +board"]),
         ([begun(), granted(ENTRIES)], [TOLD, "request_permissions: workspace/off +board"]),
         ([begun(), granted(NET, FILES)], [TOLD, "request_permissions: workspace/on +board"]),
         (
@@ -120,7 +119,6 @@ TOLD = "turn_context: workspace/off"
             ],
         ),
         ([begun(), granted()], [TOLD]),  # denied
-        ([begun(), asked({"permissions": {}, "scope": "turn"})], [TOLD]),
         ([begun(), asked("request_permissions was cancelled before receiving a response")], [TOLD]),
         ([begun(), asked({"permissions": {"network": True}, "scope": "turn"})], [TOLD]),
         ([begun(), asked("[" * 100_000)], [TOLD]),
@@ -142,7 +140,6 @@ def test_policy_in_force(story: list[list[bytes]], periods: list[str]) -> None:
             [begun(), granted(NET), ended(), begun("t2"), ran("env", ENV), ended("t2")],
             [MISSING],
         ),
-        ([begun(), granted(), ran("env", ENV), ended()], [MISSING]),
         ([begun(), ran("env", ENV), granted(NET), ended()], [MISSING]),
         ([begun(), granted(NET, scope="session"), ended(), begun("t2"), ran("env", ENV), ended("t2")], []),
     ],

@@ -67,7 +67,7 @@ def test_known_problems_do_not_count_until_they_are_withdrawn(tmp_path: Path) ->
     now = next(each for each in after.workers if each.id == worker.id)
     assert (now.mismatch, now.sandbox.verdict) == (False, "mismatch")
     assert after.counts()["mismatch"] < before.counts()["mismatch"]
-    assert user.forget(now) is None
+    assert user.know(now, ()) is None
     assert file.read().known == ()
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentdash.cli.attention import UserAttention
 from agentdash.demo.play import demo_hub
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import worker_report
+from agentdash.documents.worker import WorkerReport, document
 from agentdash.engine.judge.attention import NO_SESSION, bookmark_of, is_of
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.attention import AttentionFile, AttentionSource
@@ -33,7 +33,7 @@ def test_labels_and_pins_reach_other_dashboards_and_documents(tmp_path: Path) ->
     other.take(asyncio.run(AttentionSource(file, clock).poll(other.fleet)))
     shown = next(each for each in asyncio.run(other.once()).workers if each.id == thread.id)
     assert (shown.title, shown.name, shown.pinned) == ("payment retries", thread.name, True)
-    report = worker_report(shown)
+    report = document(WorkerReport, shown)
     assert (report.label, report.pinned) == ("payment retries", True)
     there = read_worker(report, "build")
     assert (there.title, there.pinned) == ("payment retries", False)

@@ -12,7 +12,7 @@ from agentdash.model import events as e
 from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
@@ -51,13 +51,6 @@ def daemon() -> e.Event:
 
 def panes() -> list[e.Event]:
     return [pane(), process(10, started=80.0)]
-
-
-def test_owner_below_a_pane_links_thread_and_pane() -> None:
-    found = link_fleet(fleet(begun(), panes(), tui(), held(110, 11)))
-    assert found.panes[T].key == PANE
-    assert "pid 11" in found.panes[T].by
-    assert "writer lock" in found.owners[T].by
 
 
 def test_open_rollout_links_the_owner() -> None:
@@ -111,39 +104,6 @@ def test_commands_have_the_thread_id_in_their_environment() -> None:
     assert [p.pid for p in found.commands[T]] == [70]
 
 
-def test_pane_of_a_tmux_server_below_a_command_is_no_command() -> None:
-    env = {"CODEX_THREAD_ID": T}
-    multiplexer = e.ProcessSeen(
-        at=105,
-        process=Process(ProcessKey(60, 105.0), 1, "tmux: server", argv=("tmux", "new", "-d"), env=env),
-    )
-    assert (
-        T
-        not in link_fleet(
-            fleet(begun(), multiplexer, process(61, 60, started=106.0, env=env), polled(110))
-        ).commands
-    )
-
-
-def test_process_of_a_nested_codex_is_no_command_of_the_outer() -> None:
-    env = {"CODEX_THREAD_ID": T}
-    nested = process(60, 50, started=105.0, env=env, agent="codex")
-    server = process(61, 60, started=106.0, env=env)
-    assert (
-        T
-        not in link_fleet(
-            fleet(begun(), process(50, started=90.0, agent="codex"), nested, server, polled(110))
-        ).commands
-    )
-
-
-def test_reused_pid_is_no_parent() -> None:
-    late = process(10, started=500.0)
-    assert link_fleet(
-        fleet(pane(), late, process(11, 10, started=85.0, agent="codex"), polled(510))
-    ).below == {PANE: (late.process,)}
-
-
 def test_children_follow_their_parent_which_shows_their_needs() -> None:
     child = begun(CHILD, at=101, parent=T, nickname="Pasteur")
     failed = done(None, thread=CHILD, error="quota", error_kind="usage_limit_exceeded")
@@ -164,7 +124,7 @@ def test_pane_of_a_thread_is_no_row_of_its_own() -> None:
     assert [w.kind for w in rows] == ["codex-thread"]
     found = worker(begun(), panes(), tui(), held(110, 11))
     assert found.pane is not None
-    assert any("pane %4" in link.to for link in found.links)
+    assert any("pane %4" in link.to and "pid 11" in link.by for link in found.links)
 
 
 # ---------------------------------------------------------------- tmux servers inside sandboxes
@@ -258,7 +218,7 @@ def test_a_claim_hides_no_other_worker_of_the_pane() -> None:
     assert {each.id for each in snapshot_after(*story).workers} == {T, str(PANE)}
 
 
-@pytest.mark.parametrize("width", [20, 26, 36, 40, 47, 48, 80])
+@pytest.mark.parametrize("width", [20, 26, 47, 80])
 def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
     printed = [f"session id: {T}", "--------", "user", "session ids are listed in the docs"]
     rows = [line[at : at + width].rstrip() for line in printed for at in range(0, len(line), width)]
@@ -270,7 +230,6 @@ def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
     [
         [f"session id: {T[:-1]}"],
         [f"session id: {T}0"],
-        [f"session id: {T[:20]}", "", T[20:]],
         [f"session id: {T[:20]}", T[20:28], T[28:]],
         [f"  session id: {T}"],
         ["session id: none", "of those below", T],

@@ -66,7 +66,6 @@ OVERRULED = {
     "-s": Case("-s workspace-write", READ_ONLY, FIRST, requirements=ONLY_READ),
     "full access": Case("--yolo", READ_ONLY, FIRST, ("files", "network", "approval"),
                         requirements=NOT_FULL + ONLY_ASK),
-    "user": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, user=MODE),
     "project": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, project=MODE),
     "profile": Case("-p x", READ_ONLY, FIRST, requirements=ONLY_READ, profile=MODE),
     "-a": Case("-a never", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK),

@@ -1,4 +1,4 @@
-"""Past chats of Gemini CLI, Qwen Code and Copilot CLI: listed, read, searched and checked as other sessions.
+"""Past chats of Gemini, Qwen, Copilot, OpenCode and Kilo: listed, read, searched and checked as others.
 
 The files of tests/data/chats were written by the real CLIs with a scripted model: an answer, a command, an
 error.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from agentdash.agents.chat_logs import ChatReader
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import log_of
+from agentdash.agents.session_rows import open_log, sessions_in
+from agentdash.model.conversation import CallRecord
 from agentdash.model.events import FileSeen, LineSkipped
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
@@ -29,23 +33,33 @@ from agentdash.report.audit import audit, find_logs
 from agentdash.report.sessions import read_sessions
 from tests.unit.test_chats import COMMAND, STARTED, Stopped, prepare
 
-AGENTS = ("gemini", "qwen", "copilot")
+AGENTS = ("gemini", "qwen", "copilot", "opencode", "kilo")
 IDS = {
     "gemini": "session-2026-11-22T10-20-ac212fb5",
     "qwen": "3ee37def-86c5-4f3f-8017-54c65926e69a",
     "copilot": "ee3cba9e-fc4b-4ce3-8b4e-772f58b4cf54",
+    "opencode": "ses_dfd38c31fffelJ7VBa7t56uFlu",
+    "kilo": "ses_dfb02dc92ffeAgyrFwvTl3DPTb",
 }
+
+TURNS = {"gemini": 3, "qwen": 3, "copilot": 3, "opencode": 4, "kilo": 2}
 
 
 @pytest.fixture
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a chat of each CLI."""
-    for variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME"):
-        monkeypatch.delenv(variable)
+    for variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     for agent in AGENTS:
         prepare(agent, tmp_path)
     return tmp_path
+
+
+def log_in(agent: str, home: Path) -> Path:
+    """Put a recorded session where the CLI would have it; return the path of its log."""
+    path = prepare(agent, home)
+    return path / IDS[agent] if path.suffix == ".db" else path
 
 
 def thread_of(path: Path) -> Thread:
@@ -64,22 +78,24 @@ def thread_of(path: Path) -> Thread:
         ("gemini", "/home/dev/ws", COMMAND, None, 4 * 1240 - 1240),
         ("qwen", "/home/dev/ws", COMMAND, 0, 3 * 1240),
         ("copilot", "/home/dev/ws", "touch x", 0, 3 * 1240),
+        ("kilo", "/home/dev/ws", "touch x", 0, 3 * 1240),
+        ("opencode", "/home/dev/ws", COMMAND, 0, 3 * 1240),
     ],
 )
 def test_chat_is_a_thread(
     tmp_path: Path, agent: str, cwd: str | None, command: str, exit_code: int | None, tokens: int
 ) -> None:
-    thread = thread_of(prepare(agent, tmp_path))
-    assert (thread.id, thread.agent, thread.cwd, thread.turns) == (IDS[agent], agent, cwd, 3)
+    thread = thread_of(log_in(agent, tmp_path))
+    assert (thread.id, thread.agent, thread.cwd, thread.turns) == (IDS[agent], agent, cwd, TURNS[agent])
     assert [(call.script, call.exit_code) for call in thread.calls] == [(command, exit_code)]
     assert (thread.open_calls, thread.policies, thread.skipped) == ((), (), ())
     assert thread.tokens.total == tokens
-    assert [each.kind for each in thread.moments if each.kind in ("prompt", "message")] == [
-        *("prompt", "message", "prompt", "message", "prompt"),
-    ]
+    said = [each.kind for each in thread.moments if each.kind in ("prompt", "message")]
+    assert said[:4] == ["prompt", "message"] * 2
+    assert said.count("prompt") == TURNS[agent]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", AGENTS[:3])
 def test_copy_with_any_name_is_the_chat_of_its_cli(tmp_path: Path, agent: str) -> None:
     copied = log_of(Path(shutil.copy(prepare(agent, tmp_path), tmp_path / "attached.jsonl")))
     assert copied is not None
@@ -103,7 +119,7 @@ def test_chats_are_listed_searched_and_checked(homes: Path) -> None:
 
     paths, unreadable = find_logs(CodexHome(homes / "codex"), claude, [])
     report = audit(paths)
-    assert (len(paths), unreadable, report.exit_code) == (3, [], 0)
+    assert (len(paths), unreadable, report.exit_code) == (5, [], 0)
     assert {(each.agent, each.verdict, len(each.denials)) for each in report.threads} == {
         (agent, "unverified", 0) for agent in AGENTS
     }
@@ -115,7 +131,7 @@ def test_chat_is_replayed_by_its_id(homes: Path, agent: str) -> None:
     assert (family.thread, len(family.paths)) == (IDS[agent], 1)
     said = ConversationFile(family.paths[0]).read()
     assert said.problem is None
-    assert len(said.turns) == 3
+    assert len(said.turns) == TURNS[agent]
 
 
 @pytest.mark.parametrize(
@@ -150,6 +166,64 @@ def test_answer_of_gemini_that_is_written_again_with_its_calls_is_one(tmp_path: 
     path.write_text(path.read_text().replace('"content":"","thoughts"', '"content":"I run it.","thoughts"'))
     thread = thread_of(path)
     assert (thread.turns, [each.text for each in thread.moments].count("I run it.")) == (3, 1)
+
+
+NOT_ENDED = (
+    "UPDATE part SET data = json_remove(json_set(data, '$.state.status', 'running'), '$.state.time.end')"
+    " WHERE json_extract(data, '$.type') = 'tool'",
+    "DELETE FROM message WHERE id > (SELECT min(message_id) FROM part WHERE data LIKE '%callID%')",
+    "UPDATE message SET data = json_remove(data, '$.time.completed') WHERE data LIKE '%tool-calls%'",
+)
+
+
+def test_log_of_rows_grows_while_they_are_rewritten(tmp_path: Path) -> None:
+    path = log_in("opencode", tmp_path)
+    whole = open_log(path).read()
+    with closing(sqlite3.connect(path.parent)) as database, database:
+        for change in NOT_ENDED:
+            database.execute(change)
+    earlier = open_log(path).read()
+    assert whole.startswith(earlier)
+    thread = thread_of(path)
+    assert [call.script for call in thread.open_calls] == [COMMAND]
+    assert thread.tokens.total == 1240
+
+
+def test_edits_of_past_chats_are_changes(tmp_path: Path) -> None:
+    path = log_in("opencode", tmp_path)
+    given = {"filePath": "/home/dev/ws/a.py", "oldString": "one\ntwo", "newString": "three"}
+    with closing(sqlite3.connect(path.parent)) as database, database:
+        database.execute(
+            "UPDATE part SET data = json_set(data, '$.tool', 'edit', '$.state.input', json(?))"
+            " WHERE json_extract(data, '$.type') = 'tool'",
+            (json.dumps(given),),
+        )
+    thread = thread_of(path)
+    (turn,) = (turn for turn in ConversationFile(path).read().turns if turn.number == 2)
+    (change,) = next(each.changes for each in turn.entries if isinstance(each, CallRecord))
+    assert (change.path, change.diff) == ("/home/dev/ws/a.py", "@@\n-one\n-two\n+three")
+    assert [edit.path for edit in thread.edits] == ["/home/dev/ws/a.py"]
+
+
+def test_database_is_read_without_a_trace_and_checked_whole(homes: Path) -> None:
+    path = homes / ".local/share/opencode/opencode.db"
+    before = path.read_bytes(), sorted(path.parent.iterdir())
+    codex, claude = CodexHome(homes / "codex"), ClaudeHome(homes / "claude")
+    log = path / IDS["opencode"]
+    for target in (path, log, path.parent, IDS["opencode"][:12]):
+        assert find_logs(codex, claude, [str(target)]) == ([log], [])
+    assert (path.read_bytes(), sorted(path.parent.iterdir())) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 200], ids=["empty", "other"])
+def test_database_that_cannot_be_read_is_told(homes: Path, content: bytes) -> None:
+    path = homes / ".local/share/opencode/opencode.db"
+    path.write_bytes(content)
+    with pytest.raises(OSError, match=r"table|database"):
+        sessions_in(path)
+    _, unreadable = find_logs(CodexHome(homes / "codex"), ClaudeHome(homes / "claude"), [])
+    assert [each.path for each in unreadable] == [str(path)]
+    assert audit([path / IDS["opencode"]]).threads[0].problem
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -16,6 +16,11 @@ import pytest
 
 from agentdash.peers import UnprovenError, prove
 
+
+def _has_namespaces() -> bool:
+    return shutil.which("unshare") is not None and subprocess.call(["unshare", "--user", "true"]) == 0
+
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
 INTERPRETER = Path(sys.executable).resolve()
@@ -112,6 +117,7 @@ def test_a_confined_listener_is_refused(serve: Serve, before: str, reason: str |
             prove(place, PROGRAM)
 
 
+@pytest.mark.skipif(not _has_namespaces(), reason="a chroot, or not allowed")
 @pytest.mark.parametrize("kind", ["user", "net", "mount", "pid"])
 def test_a_listener_in_another_namespace_is_refused(serve: Serve, kind: str) -> None:
     options = ["--user", "--map-root-user", f"--{kind}", *(["--fork"] if kind == "pid" else [])]

@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from agentdash.cli.progress import Progress
+from agentdash.cli.output import Progress
 from agentdash.report import audit as audit_module
 from agentdash.report.audit import audit
 from agentdash.report.file_audit import read_file

@@ -21,6 +21,7 @@ from agentdash.collect.processes.reach import reach_of, reach_targets
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.state_paths import Mount
 from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.elements import ViaReport
@@ -120,7 +121,8 @@ def worker(name: str, cwd: str, **more: object) -> Worker:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_report(tmp_path: Path) -> None:
+def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentdash.collect.processes.linux.mounts", lambda _: [Mount(1, 0, "/")])
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     (tmp_path / "b").chmod(0o755)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
@@ -42,26 +43,25 @@ ASKS = e.ScreenRead(
 )
 
 
-def observed(events: list[e.Event]) -> list[tuple[int, float]]:
-    return [(each.policy, each.first) for each in reduce(Fleet(), events).threads["t"].observations]
+RESET = e.FileReset(at=95.0, thread="t")
 
 
-def test_recalled_observation_has_the_policy_it_was_made_under() -> None:
-    assert observed([*FILE, RECALLED]) == observed([RECALLED, *FILE]) == [(1, 25.0)]
-
-
-def test_recalling_twice_adds_nothing() -> None:
-    assert observed([*FILE, RECALLED, RECALLED]) == [(1, 25.0)]
-
-
-def test_observation_without_its_policy_is_not_compared() -> None:
-    assert observed([*FILE[:2], RECALLED]) == []
-
-
-def test_observation_survives_that_the_file_is_read_again() -> None:
-    reset = e.FileReset(at=95.0, thread="t")
-    assert observed([*FILE, RECALLED, reset]) == []
-    assert observed([*FILE, RECALLED, reset, *FILE]) == [(1, 25.0)]
+@pytest.mark.parametrize(
+    ("story", "known"),
+    [
+        ([*FILE, RECALLED], [(1, 25.0)]),
+        ([RECALLED, *FILE], [(1, 25.0)]),
+        ([*FILE, RECALLED, RECALLED], [(1, 25.0)]),
+        ([*FILE[:2], RECALLED], []),  # its policy is not known
+        ([*FILE, RECALLED, RESET], []),
+        ([*FILE, RECALLED, RESET, *FILE], [(1, 25.0)]),
+    ],
+)
+def test_recalled_observation_has_the_policy_it_was_made_under(
+    story: list[e.Event], known: list[tuple[int, float]]
+) -> None:
+    observations = reduce(Fleet(), story).threads["t"].observations
+    assert [(each.policy, each.first) for each in observations] == known
 
 
 def test_memory_of_a_thread_is_what_was_recalled() -> None:

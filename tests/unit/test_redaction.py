@@ -12,9 +12,10 @@ from msgspec import inspect
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
+from agentdash.model.conversation import Conversation, ConversationTurn, Message
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.secrets import mask_fields
+from agentdash.model.thread import Call
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.exports import ExportReport, redacted
 from agentdash.report.redact import Scrubber
@@ -82,7 +83,7 @@ class Canaries:
 def test_every_text_of_a_report_is_left_out_or_meant_to_be_shown(kind: Any) -> None:
     canaries = Canaries()
     worker, message = canaries.make(Worker, "worker"), canaries.make(Message, "message")
-    call = replace(canaries.make(CallRecord, "call"), kind=kind)
+    call = replace(canaries.make(Call, "call"), kind=kind)
     turn = ConversationTurn(number=1, at=1.0, entries=(call, message), error=message.text)
     talk = Conversation(thread="t", turns=(turn,), problem=message.text)
     notes = [message.text]

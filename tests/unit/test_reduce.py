@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import SHOWN_OUTPUT_LINES
 from agentdash.model.policy import Network
 from agentdash.model.process import ProcessKey
 from tests.unit.story import (
@@ -72,17 +71,6 @@ def test_unchanged_mappings_are_shared() -> None:
     after = reduce(before, [e.PaneDrawn(at=110, key=PANE, screen=("c",))])
     changed = [name for name in Fleet.__struct_fields__ if getattr(after, name) is not getattr(before, name)]
     assert changed == ["panes"]
-
-
-def test_older_calls_keep_the_lines_of_their_outputs_that_are_shown() -> None:
-    outputs = {f"c{i}": "".join(f"{i} {line}\n" for line in range(10)) for i in range(60)}
-    made = [x for call, text in outputs.items() for x in (called(call), ended(call, output=text))]
-    calls = fleet(begun(), made).threads[T].calls
-    assert len(calls) == 60
-    for call in calls:
-        shown = outputs[call.id].splitlines()[-SHOWN_OUTPUT_LINES:]
-        assert call.tail.splitlines()[-SHOWN_OUTPUT_LINES:] == shown
-    assert [call.tail == outputs[call.id] for call in calls] == [False] * 40 + [True] * 20
 
 
 def test_reset_file_is_read_again() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentdash.collect.remote.documents import SchemaError, parse_change
 from agentdash.demo.day import demo_events
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import ChangeReport, WorkerReport, worker_report
+from agentdash.documents.worker import ChangeReport, WorkerReport, document
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot, unreachable
 from agentdash.model.fleet import Fleet, RemoteSeen
@@ -68,9 +68,9 @@ def test_a_row_states_what_its_host_states(workers: list[Worker]) -> None:
     assert len(kinds) > 15
     assert len({worker.state for worker in workers}) > 6
     for worker in workers:
-        stated = worker_report(worker)
+        stated = document(WorkerReport, worker)
         row = read_worker(parsed(stated), "build1")
-        assert here(worker_report(row)) == here(stated)
+        assert here(document(WorkerReport, row)) == here(stated)
         assert (row.id, row.host, row.pane, row.notes) == (f"build1:{worker.id}", "build1", None, ())
 
 
@@ -79,7 +79,7 @@ def test_children_are_those_of_their_host(workers: list[Worker]) -> None:
     fleet = Fleet()
     last = list(demo_snapshots())[-1]
     for name in ("build1", "gpu2"):
-        rows = {w.id: read_worker(parsed(worker_report(w)), name) for w in last.workers}
+        rows = {w.id: read_worker(parsed(document(WorkerReport, w)), name) for w in last.workers}
         host = RemoteHost(replace(LINK, name=name), rows)
         fleet = reduce(fleet, [RemoteSeen(at=1.0, host=host)])
     merged = build_snapshot(fleet, last.at)
@@ -112,7 +112,7 @@ def test_a_lost_link_leaves_no_state(workers: list[Worker]) -> None:
 
 
 def test_what_a_later_version_adds_is_said(workers: list[Worker]) -> None:
-    stated = worker_report(next(worker for worker in workers if worker.sandbox.findings))
+    stated = document(WorkerReport, next(worker for worker in workers if worker.sandbox.findings))
     raw = msgspec.json.decode(line(stated))
     worker = raw["worker"]
     worker["state"] = "dreaming"
@@ -154,7 +154,7 @@ def test_what_is_no_document_is_refused(text: bytes) -> None:
 
 
 def test_texts_are_sanitized_and_bounded(workers: list[Worker]) -> None:
-    stated = worker_report(workers[0])
+    stated = document(WorkerReport, workers[0])
     evil = "\x1b]0;owned\x07\u202e\x9b31m" + "x" * 100_000
     raw = msgspec.json.decode(line(stated))
     raw["worker"] |= {"name": evil, "why": evil, "cwd": evil, "id": evil, "pids": [2**62] * 10_000}

@@ -17,7 +17,7 @@ from agentdash.collect.remote import link as link_module
 from agentdash.collect.remote.carrier import CarrierError, carrier
 from agentdash.collect.remote.link import Link, RemoteSource
 from agentdash.config import HostSettings
-from agentdash.documents.worker import worker_report
+from agentdash.documents.worker import WorkerReport, document
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.remote import LinkState, RemoteHost
@@ -65,15 +65,15 @@ def worker(ident: str, state: str = "running", change: str = "added", **more: ob
     whole = Worker(
         ident, "codex-thread", f"task {ident}", Agent("codex"), Assessment(State.UNKNOWN, None, "")
     )
-    fields = {**msgspec.to_builtins(worker_report(whole)), "state": state, **more}
-    return document(change=change, worker=fields)
+    fields = {**msgspec.to_builtins(document(WorkerReport, whole)), "state": state, **more}
+    return message(change=change, worker=fields)
 
 
 def alive(at: float | None = None, version: str = "9.9") -> bytes:
-    return document(change="alive", at=iso(CLOCK.now() if at is None else at), version=version)
+    return message(change="alive", at=iso(CLOCK.now() if at is None else at), version=version)
 
 
-def document(schema: str = "agentdash.change/2", **fields: object) -> bytes:
+def message(schema: str = "agentdash.change/2", **fields: object) -> bytes:
     return msgspec.json.encode({"schema": schema, "at": "", **fields}) + b"\n"
 
 
@@ -139,7 +139,7 @@ async def test_heartbeats_tell_what_has_grown(fake: FakeHost) -> None:
     async with linked(fake) as (link, _):
         await until(lambda: is_connected(link))
         ticks = [{"id": "a", "last_activity": "2026-01-01T00:00:00.000Z", "tokens": 7}]
-        fake.add(document(change="alive", at=iso(CLOCK.now()), ticks=ticks))
+        fake.add(message(change="alive", at=iso(CLOCK.now()), ticks=ticks))
         await until(lambda: link.host.workers["a"].tokens.total == 7)
         assert link.host.workers["a"].last_activity == 1767225600.0
         assert set(link.host.workers) == {"a"}

@@ -78,7 +78,6 @@ ASKED_FOR, NOT_GIVEN = list[str](), ["requested-not-configured"]
         pytest.param([(2.0, FULL), (6.0, FULL)], asked(READ_ONLY), NOT_GIVEN, id="stated again"),
         pytest.param([(6.0, FULL)], Requested(policy=READ_ONLY, since=5.0), ASKED_FOR, id="from nowhere"),
         pytest.param([(6.0, Policy())], asked(READ_ONLY), ASKED_FOR, id="unknown"),
-        pytest.param([(6.0, FULL)], asked(Policy()), ASKED_FOR, id="unknown wish"),
         pytest.param([(6.0, FULL)], SCREEN, ASKED_FOR, id="perhaps chosen on the screen"),
         pytest.param([(6.0, FULL)], EXPLAINED, NOT_GIVEN, id="and explained by a setting"),
         pytest.param([(6.0, FULL)], TYPED, NOT_GIVEN, id="typed, whatever was written since"),

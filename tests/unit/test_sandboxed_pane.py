@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from agentdash.model import events as e
@@ -71,19 +70,6 @@ def test_exit_after_denial_names_path_process_and_remedy() -> None:
         "host",
         "unverified",
     )
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "EROFS: read-only file system, mkdir '/home/dev/.local'",
-        "error: could not lock config file /home/dev/.gitconfig: Permission denied",
-    ],
-)
-def test_denials_of_other_workers(line: str) -> None:
-    found = ran("", line, ' syscall: "mkdir",', "   errno: -30,", '    code: "EROFS"', "", "Bun v1.3.14")
-    assert found.state is State.BLOCKED_SANDBOX
-    assert "/home/dev/." in found.assessment.why
 
 
 def test_denial_that_scrolled_away_still_counts() -> None:

@@ -29,7 +29,6 @@ from tests.unit.story import (
     pane,
     polled,
     process,
-    snapshot_after,
 )
 
 ENV = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
@@ -212,16 +211,3 @@ def test_static_spinner_is_stalled() -> None:
     assert at(112, tui, begun(), held(111, 11)).stalled is not None
     turning = e.PaneSeen(at=110.5, pane=pane(title="⠙ project").pane)
     assert at(112, tui, begun(), turning, held(111, 11)).stalled is None
-
-
-def test_needs_of_a_child_are_shown_at_its_parent() -> None:
-    child = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
-    story = (
-        begun(),
-        begun(child, parent=T),
-        done("x", thread=child, error="out of credits", error_kind="usage_limit_exceeded"),
-        held(110),
-    )
-    found = snapshot_after(*story)
-    assert next(w for w in found.workers if w.id == T).below == ("failed-provider fix the tests",)
-    assert found.counts()["needs-you"] == 1

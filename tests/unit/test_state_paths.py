@@ -9,10 +9,11 @@ import pytest
 
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
+from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.state_paths import PathAccess, StatePath, WriteAccess, resolve_path
-from agentdash.report.predictions import paths_under_policy
+from agentdash.model.state_paths import StatePath, WriteAccess, resolve_path
+from agentdash.report.predictions import PathReport, paths_under_policy
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(
@@ -57,23 +58,25 @@ def test_every_row_can_be_placed_by_what_is_kept_of_an_environment() -> None:
 
 
 def denied_paths(
-    policy: Policy, rows: tuple[StatePath, ...], env: dict[str, str], missing: frozenset[str] = frozenset()
-) -> list[PathAccess]:
+    policy: Policy, rows: tuple[StatePath, ...], env: dict[str, str], *missing: str
+) -> list[PathReport]:
     """Return the paths that a policy denies a worker."""
-    return [path for path in paths_under_policy(policy, rows, env, "/home/dev/ws", missing) if path.denied]
+    places = PathFacts(kinds=dict.fromkeys(missing, PathKind.MISSING))
+    found = paths_under_policy(policy, rows, env, "/home/dev/ws", places)
+    return [path for path in found if path.allowed is False]
 
 
 def test_what_a_policy_denies_of_opencode() -> None:
     rows, data = state_paths()["opencode"], "/home/dev/.local/share/opencode"
     first, *others = denied_paths(WORKSPACE, rows, HOME)
-    assert (first.path, first.needed, first.access) == (data, True, WriteAccess("policy"))
+    assert (first.path, first.needed) == (data, True)
     assert [path.needed for path in others] == [False] * 3  # each of them must only be there
-    fresh = denied_paths(WORKSPACE, rows, HOME, missing=("/home/dev/.cache/opencode",))
+    fresh = denied_paths(WORKSPACE, rows, HOME, "/home/dev/.cache/opencode")
     assert [path.path for path in fresh if path.needed] == [data, "/home/dev/.cache/opencode"]
     inside = {"HOME": "/home/dev/ws/.home"}
     assert denied_paths(WORKSPACE, rows, inside) == []
     assert denied_paths(Policy(Filesystem.UNRESTRICTED, Network.ON), rows, HOME) == []
-    assert {path.access.verdict for path in paths_under_policy(Policy(), rows, HOME, None)} == {"unknown"}
+    assert {path.allowed for path in paths_under_policy(Policy(), rows, HOME, None, PathFacts())} == {None}
 
 
 def test_tmpdir_is_the_commands_own() -> None:

@@ -155,7 +155,7 @@ def test_what_has_no_price_says_so(usage: ModelUsage, why: str) -> None:
     alone, beside = prices.cost([usage]), prices.cost([usage, spent("gpt-5", input=1_000_000)])
     assert alone == prices.Cost(usd=None, priced_usd=0.0, unpriced=(why,))
     assert beside == prices.Cost(usd=None, priced_usd=1.25, unpriced=(why,))
-    assert (prices.cost_text(alone), prices.cost_text(beside)) == ("no price", "$1.25+")
+    assert (prices.cost_text(alone), prices.cost_text(beside)) == ("", "$1.25+")
 
 
 @pytest.mark.parametrize(

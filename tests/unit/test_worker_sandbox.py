@@ -131,12 +131,10 @@ def test_agreement_is_a_match() -> None:
             {},
             "bwrap: workspace, no network",
         ),
-        (["codex-linux-sandbox", "--", "opencode"], {}, "Codex by codex-linux-sandbox"),
         (["node", "/usr/bin/srt", "opencode"], {"SANDBOX_RUNTIME": "1"}, "sandbox runtime (srt)"),
         (["bwrap", "--args", "8", "--", "x"], {"SANDBOX_RUNTIME": "1"}, "sandbox runtime (srt) by bwrap"),
         (["bash"], {"SANDBOX_RUNTIME": "1", "CLAUDE_CODE_SESSION_ID": "x"}, "Claude Code"),
         (["bash"], {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, "Codex"),
-        (["bash"], {}, "a sandbox: what built it is not known"),
     ],
 )
 def test_foreign_sandbox_is_named_and_is_no_finding(

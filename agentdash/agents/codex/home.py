@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path, PurePath
 from stat import S_IWUSR
 from typing import Any, Final, NamedTuple
@@ -21,7 +22,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.lineage import uuid_time
-from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
+from agentdash.agents.session_rows import open_log
+from agentdash.files import TORN, is_record, open_regular, unpacked
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
@@ -92,24 +94,20 @@ class CodexHome:
         Args:
             on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
         """
-        found = _walk(self.sessions, _SESSIONS_DEPTH, on_error)
-        if archived := list(_walk(self.archived, 0, on_error)):
-            found = heapq.merge(found, archived, key=lambda file: file.stem, reverse=True)
-        newest: _File | None = None
-        for file in found:
-            if newest is not None and file.stem != newest.stem:
-                yield Path(newest.path)
-            elif newest is not None and file.compressed >= newest.compressed:
-                continue
-            newest = file
-        if newest is not None:
-            yield Path(newest.path)
+        folders = _walk(self.sessions, _SESSIONS_DEPTH, on_error), _walk(self.archived, 0, on_error)
+        found = heapq.merge(*folders, key=_stem, reverse=True)
+        for _, same in groupby(found, key=_stem):
+            yield Path(min(same, key=lambda file: file.compressed).path)
 
 
 class _File(NamedTuple):
     stem: str
     compressed: bool
     path: str
+
+
+def _stem(file: _File) -> str:
+    return file.stem
 
 
 def _walk(directory: Path | str, depth: int, on_error: Callable[[OSError], None]) -> Iterator[_File]:
@@ -173,14 +171,10 @@ def problem(home: CodexHome) -> str | None:
         return f"{where} {NO_CODEX_HOME}"
     if not home.root.is_dir():
         return f"{where} is not a directory: set CODEX_HOME to one"
-    if not os.access(home.root, os.R_OK | os.X_OK):
-        return f"{where} cannot be read: permission denied"
-    if not home.roots:
-        return f"{where} has no sessions yet"
-    for directory in home.roots:
+    for directory in (home.root, *home.roots):
         if not os.access(directory, os.R_OK | os.X_OK):
             return f"{clean_line(str(directory))} cannot be read: permission denied"
-    return None
+    return None if home.roots else f"{where} has no sessions yet"
 
 
 # ---------------------------------------------------------------- whole files
@@ -189,32 +183,25 @@ def problem(home: CodexHome) -> str | None:
 def open_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a rollout, plain or compressed, without their newlines, in bounded memory.
 
-    Of a line longer than `MAX_LINE_BYTES` the first `MAX_LINE_BYTES` + 1 bytes are yielded: `RolloutReader`
-    reports it as oversized.
+    Of a line longer than `MAX_LINE_BYTES` a longer beginning is yielded: `RolloutReader` reports it as
+    oversized.
 
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
     """
-    if path.suffix != ".zst":
-        yield from _plain_lines(path)
-        return
-    held = bytearray()
-    for block in blocks(path):
-        first, *more = block.split(b"\n")
-        held += first[: MAX_LINE_BYTES + 1 - len(held)]
-        if more:
-            yield bytes(held)
-            yield from more[:-1]
-            held = bytearray(more[-1])
-    if held and not is_record(held):
-        raise OSError(TORN)
-    if held:
-        yield bytes(held)
-
-
-def _plain_lines(path: Path) -> Iterator[bytes]:
     limit = MAX_LINE_BYTES + 1
-    with open_stream(path, _LINE_BUFFER_BYTES) as file:
+    if path.suffix == ".zst":
+        held = b""
+        for block in blocks(path):
+            *lines, held = (held + block).split(b"\n")
+            yield from lines
+            held = held[:limit]
+        if held and not is_record(held):
+            raise OSError(TORN)
+        if held:
+            yield held
+        return
+    with open_log(path, _LINE_BUFFER_BYTES) as file:
         while line := file.readline(limit):  # twice as fast as blocks that are split
             if line.endswith(b"\n"):
                 yield line[:-1]
@@ -230,7 +217,7 @@ def blocks(path: Path) -> Iterator[bytes]:
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
     """
-    with open_stream(path) as file:
+    with open_log(path) as file:
         if path.suffix != ".zst":
             while block := file.read(READ_BLOCK_BYTES):
                 yield block
@@ -274,12 +261,18 @@ def read_names(home: CodexHome) -> NameIndex:
     path = home.root / "session_index.jsonl"
     where = clean_line(str(path))
     try:
-        *lines, last = _index_lines(path)
+        with open_regular(path) as fd:
+            begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
+            lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
     except (FileNotFoundError, NotADirectoryError):
         return NameIndex()
     except OSError as error:
         return NameIndex(problem=f"{where} cannot be read: {error.strerror or error}")
-    read = [*map(_read_entry, filter(bytes.strip, lines)), *filter(None, [_read_entry(last)])]
+    if begin and len(lines) > 1:
+        del lines[0]  # a part of one
+    read = [_read_entry(line) for line in lines if line.strip()]
+    if lines[-1] and read[-1] is None:
+        del read[-1]  # it is being written
     entries = [entry for entry in read if entry is not None]
     malformed = len(read) - len(entries)
     if not malformed:
@@ -294,18 +287,6 @@ def _read_entry(line: bytes) -> ThreadNamed | None:
         return None
     at = parse_iso(entry.updated_at) if isinstance(entry.updated_at, str) else None
     return ThreadNamed(at=at or 0.0, thread=clean_line(entry.id), name=clean_line(entry.thread_name))
-
-
-def _index_lines(path: Path) -> list[bytes]:
-    """Return the lines of the end of an index, which is appended to: the last one may be torn.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with open_regular(path) as fd:
-        begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
-        lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
-    return lines[1:] if begin and len(lines) > 1 else lines
 
 
 def locks(home: CodexHome, at: float) -> LocksSeen:

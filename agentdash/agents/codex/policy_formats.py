@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,8 +25,7 @@ _SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, not a file to wri
 _ACCESS_MODES: Final[dict[str, AccessMode]] = {
     "read": "read",
     "write": "write",
-    "deny": "deny",
-    "none": "deny",
+    **dict.fromkeys(("deny", "none"), "deny"),
 }
 """`none` until 0.130."""
 _SPECIAL_PATHS: Final = {"root": "/", "slash_tmp": _SLASH_TMP, "tmpdir": TMPDIR}
@@ -53,42 +52,20 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
         policy = Policy()
     else:
         return None
-    domains = payload.get("network")
-    if policy.network is Network.ON and isinstance(domains, Mapping) and policy.enforced_by == "codex":
-        policy = msgspec.structs.replace(policy, network=Network.MEDIATED)
-    if (
-        policy.filesystem is Filesystem.UNRESTRICTED
-        and policy.network is Network.ON
-        and policy.enforced_by == "codex"
-    ):
-        # nothing to enforce: Codex starts no sandbox
-        policy = msgspec.structs.replace(policy, enforced_by="nobody")
+    network, enforced_by = policy.network, policy.enforced_by
+    if network is Network.ON and enforced_by == "codex":
+        if isinstance(payload.get("network"), Mapping):  # of allowed domains
+            network = Network.MEDIATED
+        elif policy.filesystem is Filesystem.UNRESTRICTED:  # nothing to enforce: Codex starts no sandbox
+            enforced_by = "nobody"
     active = payload.get("active_permission_profile")
     return msgspec.structs.replace(
         policy,
+        network=network,
+        enforced_by=enforced_by,
         approval=_approval(payload.get("approval_policy")),
         reviewer=_text(payload.get("approvals_reviewer")),
         profile=_text(active.get("id")) if isinstance(active, Mapping) else None,
-    )
-
-
-class TurnSettings(NamedTuple):
-    """What a `turn_context` payload or `thread_settings` state; None for what they do not."""
-
-    policy: Policy | None = None
-    cwd: str | None = None
-    model: str | None = None
-    tier: str | None = None
-    """`service_tier`."""
-
-
-def turn_settings(payload: Mapping[str, Any]) -> TurnSettings:
-    """Parse a `turn_context` payload or `thread_settings`."""
-    return TurnSettings(
-        policy=from_turn(payload),
-        cwd=_text(payload.get("cwd")) or None,
-        model=_text(payload.get("model")) or None,
-        tier=_text(payload.get("service_tier")) or None,
     )
 
 
@@ -115,7 +92,7 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
         profile: the decoded JSON.
         workspaces: the directories of `project_roots`; the working directory first.
     """
-    kind = profile.get("type")
+    kind, files = profile.get("type"), profile.get("file_system")
     if kind == "disabled":
         return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
     network = {"restricted": Network.OFF, "enabled": Network.ON}.get(
@@ -123,15 +100,13 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
     )
     if kind == "external":
         return Policy(Filesystem.UNRESTRICTED, network, enforced_by="external")
-    files = profile.get("file_system")
-    if kind != "managed" or not isinstance(files, Mapping):
-        return Policy(network=network)
-    if files.get("type") == "unrestricted":
-        return Policy(Filesystem.UNRESTRICTED, network)
-    if files.get("type") != "restricted":
-        return Policy(network=network)
-    entries = files.get("entries")
-    read = [_rules(entry, workspaces) for entry in entries] if isinstance(entries, list) else [None]
+    match files if kind == "managed" else None:
+        case {"type": "unrestricted"}:
+            return Policy(Filesystem.UNRESTRICTED, network)
+        case {"type": "restricted", "entries": list(entries)}:
+            read = [_rules(entry, workspaces) for entry in entries]
+        case _:
+            read = [None]
     if None in read:
         return Policy(network=network)
     # 0.169 repeats entries of protected paths at the first turn of a thread that began with /review
@@ -154,26 +129,27 @@ def _protections(rules: Sequence[PolicyRule]) -> Iterator[PolicyRule]:
 def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
     """Parse one entry, or return None if it is unknown. `project_roots` means every workspace (paths instead
     since 0.132)."""
-    if not isinstance(entry, Mapping) or not isinstance(path := entry.get("path"), Mapping):
+    access = _ACCESS_MODES.get(str(entry.get("access"))) if isinstance(entry, Mapping) else None
+    if access is None:
         return None
-    if (access := _ACCESS_MODES.get(str(entry.get("access")))) is None:
-        return None
-    if path.get("type") == "glob_pattern":
-        return [PolicyRule(_text(path.get("pattern")) or "", access, glob=True)]
-    if path.get("type") == "path":
-        return [PolicyRule(_text(path.get("path")) or "", access)]
-    value = path.get("value")
-    if not isinstance(value, Mapping):
-        return None
-    kind, sub = str(value.get("kind")), _text(value.get("subpath"))
-    if kind == "project_roots":
-        roots = workspaces
-    elif kind == "current_working_directory":
-        roots = workspaces[:1]
-    elif kind in _SPECIAL_PATHS:
-        roots = (_SPECIAL_PATHS[kind],)
-    else:  # `minimal` is a set of system paths to read; a later kind that is not just read could be anything
-        return [] if access == "read" else None
+    match entry.get("path"):
+        case {"type": "glob_pattern", "pattern": str(pattern)}:
+            return [PolicyRule(clean_line(pattern), access, glob=True)]
+        case {"type": "path", "path": str(path)}:
+            return [PolicyRule(clean_line(path), access)]
+        case {"value": {"kind": "project_roots", **value}}:
+            roots = workspaces
+        case {"value": {"kind": "current_working_directory", **value}}:
+            roots = workspaces[:1]
+        case {"value": {"kind": str(kind), **value}} if kind in _SPECIAL_PATHS:
+            roots = (_SPECIAL_PATHS[kind],)
+        case {
+            "value": {}
+        }:  # `minimal`: system paths to read; a later kind that is not just read could be anything
+            return [] if access == "read" else None
+        case _:
+            return None
+    sub = _text(value.get("subpath"))
     return [PolicyRule(posixpath.join(root, sub) if sub else root, access) for root in roots]
 
 
@@ -193,9 +169,8 @@ def parse_grant(output: str) -> Grant | None:
     entries = files.get("entries")
     for entry in entries if isinstance(entries, list) else ():
         rules += _rules(entry, ()) or ()
-    network = granted.permissions.network or {}
-    grant = Grant(granted.scope, network=network.get("enabled") is True, rules=tuple(rules))
-    return grant if grant.network or grant.rules else None
+    network = (granted.permissions.network or {}).get("enabled") is True
+    return Grant(granted.scope, network=network, rules=tuple(rules)) if network or rules else None
 
 
 class _Permissions(msgspec.Struct):
@@ -235,15 +210,10 @@ def from_sandbox_policy(policy: Mapping[str, Any], cwd: str) -> Policy:
     if kind != "workspace-write":
         return Policy()
     roots = [cwd, *_texts(policy.get("writable_roots"))]
-    if policy.get("exclude_slash_tmp") is not True:
-        roots.append(_SLASH_TMP)
-    if policy.get("exclude_tmpdir_env_var") is not True:
-        roots.append(TMPDIR)
-    return Policy(
-        Filesystem.WORKSPACE,
-        network,
-        (PolicyRule("/", "read"), *(PolicyRule(r, "write") for r in dict.fromkeys(roots) if r)),
-    )
+    excluded = (policy.get("exclude_slash_tmp"), policy.get("exclude_tmpdir_env_var"))
+    roots += [root for root, is_out in zip((_SLASH_TMP, TMPDIR), excluded, strict=True) if is_out is not True]
+    writable = (PolicyRule(root, "write") for root in dict.fromkeys(roots) if root)
+    return Policy(Filesystem.WORKSPACE, network, (PolicyRule("/", "read"), *writable))
 
 
 def _approval(value: Any) -> str | None:
@@ -281,14 +251,7 @@ _LINUX: Final = "codex-linux-sandbox"
 _BWRAP: Final = "bwrap"
 _MACOS: Final = "sandbox-exec"
 _LAUNCHERS: Final = (_LINUX, _BWRAP, _MACOS, "codex-execve-wrapper")
-_BINDS: Final[Mapping[str, AccessMode]] = {
-    "--bind": "write",
-    "--bind-try": "write",
-    "--dev-bind": "write",
-    "--dev-bind-try": "write",
-    "--ro-bind": "read",
-    "--ro-bind-try": "read",
-}
+_BINDS: Final = re.compile(r"--(?:dev-)?(?P<read>ro-)?bind(?:-try)?")
 """Options of bubblewrap that mount SOURCE at DESTINATION."""
 _WRITABLE_ROOT: Final = re.compile(r"-DWRITABLE_ROOT_\d+(?:_R\w+)?=(/.*)")
 _ANY_WRITE: Final = re.compile(r'\(allow file-write\*\s*(?:\(regex #"\^/"\)|\(subpath "/"\)|\))')
@@ -345,12 +308,9 @@ def _words(line: str) -> Iterator[str]:
 def _policy(name: str, argv: Sequence[str]) -> Policy | None:
     """Return the policy in a launcher's arguments, or None if it is unreadable (capped, or of a later
     Codex)."""
+    readers = {_LINUX: _of_helper, _BWRAP: _of_bwrap, _MACOS: _of_seatbelt}
     try:
-        if name == _LINUX:
-            return _of_helper(argv)
-        if name == _BWRAP:
-            return _of_bwrap(argv)
-        return _of_seatbelt(argv) if name == _MACOS else None
+        return readers[name](argv) if name in readers else None
     except msgspec.DecodeError:
         return None
 
@@ -360,15 +320,11 @@ def _of_helper(argv: Sequence[str]) -> Policy | None:
     cwd = options.get("--sandbox-policy-cwd") or options.get("--command-cwd") or ""
     if profile := options.get("--permission-profile"):
         return from_profile(_object(profile), (cwd,))
-    if files := options.get("--file-system-sandbox-policy"):
-        fields = _object(files)
+    if text := options.get("--file-system-sandbox-policy"):
+        files = _object(text)
+        files = {"type": files.get("kind"), **files}
         network = _json.decode(options.get("--network-sandbox-policy") or "null")
-        managed = {
-            "type": "managed",
-            "file_system": {"type": fields.get("kind"), **fields},
-            "network": network,
-        }
-        return from_profile(managed, (cwd,))
+        return from_profile({"type": "managed", "file_system": files, "network": network}, (cwd,))
     legacy = options.get("--sandbox-policy")
     return from_sandbox_policy(_object(legacy), cwd) if legacy else None
 
@@ -379,12 +335,10 @@ def _of_bwrap(argv: Sequence[str]) -> Policy:
     for at, option in enumerate(argv):
         if option == "--":
             break
-        if option in _BINDS and at + 2 < len(argv):
-            rules.append(PolicyRule(argv[at + 2], _BINDS[option]))
-        elif option in ("--unshare-net", "--unshare-all"):
-            network = Network.OFF
-        elif option == "--share-net":
-            network = Network.ON
+        if (bind := _BINDS.fullmatch(option)) and at + 2 < len(argv):
+            rules.append(PolicyRule(argv[at + 2], "read" if bind["read"] else "write"))
+        elif option in ("--unshare-net", "--unshare-all", "--share-net"):
+            network = Network.ON if option == "--share-net" else Network.OFF
     writable = {rule.path for rule in rules if rule.access == "write"}
     if "/" in writable:
         return Policy(Filesystem.UNRESTRICTED, network)

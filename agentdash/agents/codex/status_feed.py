@@ -171,7 +171,10 @@ class StatusFeed:
                         await connection.initialize()
                         yield connection
                     finally:
-                        await socket.close()  # with a close frame, also when cancelled
+                        try:
+                            await socket.close()  # with a close frame, also when cancelled
+                        finally:
+                            socket.transport.abort()
         except UnprovenError as error:
             raise PermissionError(f"not used: the control socket {error}") from error
         except RefusedError as error:
@@ -184,32 +187,23 @@ class StatusFeed:
             raise ConnectionError(f"app-server: {error}") from error
 
     def _find_socket(self) -> tuple[int, int]:
-        """Return the identity of the socket behind the link. Codex places it where the path is short enough
-        for any home."""
-        # first, since it is the usual result many times a second
-        if not os.path.lexists(self._path):
+        """Return the identity of the socket behind the link, which Codex places where the path is short
+        enough for any home; only once a thread has been loaded since it was created: each has a lock file
+        then."""
+        if not os.path.lexists(self._path):  # first, since it is the usual result many times a second
             raise _AbsentError
         try:
             status = self._path.stat()
+            with os.scandir(self._locks) as locks:
+                loaded = (lock.stat().st_mtime for lock in locks if re.fullmatch(r"[^.].*\.lock", lock.name))
+                if all(at < status.st_mtime for at in loaded):
+                    raise _AbsentError
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _AbsentError from error
         identity = (status.st_ino, status.st_mtime_ns)
-        if not self._is_loaded_since(status.st_mtime):
-            raise _AbsentError
         if self._useless is not None and self._useless[0] == identity:
             raise self._useless[1]
         return identity
-
-    def _is_loaded_since(self, created: float) -> bool:
-        """Return whether a thread has been loaded since the socket was created: each has a lock file then."""
-        try:
-            with os.scandir(self._locks) as locks:
-                return any(
-                    lock.name.endswith(".lock") and lock.name[0] != "." and lock.stat().st_mtime >= created
-                    for lock in locks
-                )
-        except OSError:
-            return False
 
     def _emit_health(self, emit: Callable[[Sequence[Event]], None], ok: bool, detail: str) -> None:
         if (ok, detail) != self._health:
@@ -235,14 +229,7 @@ def _reason(error: OSError) -> str:
 # changes anything is sent, and no request of the server is answered: see `ALLOWED_METHODS`.
 
 
-ALLOWED_METHODS: Final = frozenset(
-    (
-        "initialize",
-        "initialized",
-        "thread/loaded/list",
-        "thread/read",
-    )
-)
+ALLOWED_METHODS: Final = frozenset(("initialize", "initialized", "thread/loaded/list", "thread/read"))
 """The methods that may be sent. The server would accept others too, such as start turns and grant
 approvals."""
 CLIENT_NAME: Final = "codex_app_server_daemon"
@@ -256,9 +243,6 @@ RESPONSE_TIMEOUT_S: Final = 2.0
 """For opening the connection, and again for the response to `initialize`; each takes milliseconds."""
 _MAX_THREADS: Final = 1_000
 """Loaded threads that are noticed in one connection."""
-_INITIALIZE: Final = "initialize"
-_LIST_LOADED: Final = "thread/loaded/list"
-
 _T = TypeVar("_T")
 _ThreadId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 _Flag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{1,40}\Z")]
@@ -276,18 +260,11 @@ class ServerState:
     def __init__(self) -> None:
         self.statuses: dict[str, StatusPushed] = {}
         """The last status of each thread that is loaded."""
-        self.folders: dict[str, str] = {}
-        """The working directories of threads that are loaded."""
         self.unsubscribed: set[str] = set()
         """Threads that Codex subscribed this client to, and whose subscription was ended by closing the
         connection."""
         self.malformed = False
         """Whether a message could not be parsed."""
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    type: Literal["active", "idle", "notLoaded", "systemError"]
-    active_flags: tuple[_Flag, ...] = ()
 
 
 class RefusedError(ConnectionError):
@@ -301,20 +278,30 @@ class _Introduction(msgspec.Struct, rename="camel"):
     user_agent: str = ""
     """What the server sends to its model provider from now on."""
     codex_home: str | None = None
-    """The home that the server works in."""
 
 
-class _ThreadRef(msgspec.Struct, rename="camel"):
-    """The thread of a notification or request."""
+class _LoadedThreads(msgspec.Struct):
+    """The result of `thread/loaded/list`."""
 
-    thread_id: _ThreadId | None = None
+    data: list[_ThreadId]
 
 
-class _StatusChanged(msgspec.Struct, rename="camel"):
+class _Status(msgspec.Struct, rename="camel"):
+    type: Literal["active", "idle", "notLoaded", "systemError"]
+    active_flags: tuple[_Flag, ...] = ()
+
+
+class _Changed(msgspec.Struct, rename="camel"):
     """The parameters of `thread/status/changed`."""
 
     thread_id: _ThreadId
     status: _Status
+
+
+class _About(msgspec.Struct, rename="camel"):
+    """The parameters of `turn/started` and of requests."""
+
+    thread_id: _ThreadId | None = None
 
 
 class _Thread(msgspec.Struct, rename="camel"):
@@ -324,22 +311,11 @@ class _Thread(msgspec.Struct, rename="camel"):
     cwd: str | None = None
     thread_source: str | None = None
 
-    @property
-    def helper(self) -> bool:
-        """Whether Codex runs it for itself: titles, reviews. Ephemeral threads have no rollout."""
-        return self.ephemeral or self.thread_source == "thread_title"
-
 
 class _ThreadResult(msgspec.Struct):
     """The parameters of `thread/started`, and the result of `thread/read`."""
 
     thread: _Thread
-
-
-class _LoadedThreads(msgspec.Struct):
-    """The result of `thread/loaded/list`."""
-
-    data: list[_ThreadId]
 
 
 class _Message(msgspec.Struct):
@@ -372,15 +348,12 @@ class AppServerConnection:
         self._home = home
         self._state = state
         self._now = now
-        self._initialized = False
-        self._last_request = 0
-        self._pending: dict[int, str] = {}
-        """Requests without a response, by their number: the thread, `_INITIALIZE` or `_LIST_LOADED`."""
-        self._reading: dict[str, StatusPushed | None] = {}
-        """Threads being read, with the status pushed meanwhile: it waits until the thread is known to be no
-        helper."""
+        self._pending: dict[str, StatusPushed | None] = {}
+        """Requests without a response: the method, or the thread that is read, with the status pushed
+        meanwhile: it waits until the thread is known to be no helper."""
         self._helpers: dict[str, bool] = {}
-        """Threads that have been read, and whether they are helpers."""
+        """Threads that have been read, and whether they are helpers (titles, reviews), which are not
+        reported."""
         self.subscribed = False
         """Whether Codex has subscribed this client to a thread: the connection has to be closed."""
 
@@ -388,11 +361,6 @@ class AppServerConnection:
     def settled(self) -> bool:
         """Whether all requests have got a response."""
         return not self._pending
-
-    @property
-    def _has_room(self) -> bool:
-        """Whether another thread can be noticed."""
-        return len(self._helpers) + len(self._reading) < _MAX_THREADS
 
     async def initialize(self) -> None:
         """Introduce this client and request the list of loaded threads.
@@ -402,14 +370,12 @@ class AppServerConnection:
             RefusedError: the server names this client to its model provider, or works in another home.
         """
         info = {"name": CLIENT_NAME, "title": "agentdash", "version": __version__}
-        client: dict[str, object] = {"clientInfo": info}
         async with asyncio.timeout(RESPONSE_TIMEOUT_S):
-            await self._request("initialize", client, _INITIALIZE)
+            await self._request("initialize", "initialize", {"clientInfo": info})
             while self._pending:
                 await self.receive()
-        self._initialized = True
         await self._send("initialized")
-        await self._request("thread/loaded/list", {}, _LIST_LOADED)
+        await self._request("thread/loaded/list", "thread/loaded/list", {})
 
     async def receive(self) -> list[StatusPushed]:
         """Handle the next message; return the statuses that changed with it."""
@@ -417,30 +383,30 @@ class AppServerConnection:
         try:
             message = _message.decode(text)
             at = possible_time((message.emitted_at or 0.0) / 1000) or self._now()
-            match message.method:
-                case None:
-                    return await self._on_response(message, at)
-                case _ if not self._initialized:  # the list of loaded threads will include it
-                    return []
-                case "thread/status/changed":
-                    changed = _decode(message.params, _StatusChanged)
-                    return await self._on_status(_event(at, changed.thread_id, changed.status))
-                case "thread/started":
-                    return self._add_thread(_decode(message.params, _ThreadResult).thread, at)
+            if message.method is None:
+                return await self._on_response(message, at)
+            if "initialize" in self._pending:  # the list of loaded threads will include it
+                return []
+            if message.method == "thread/started":
+                return self._add_thread(_decode(message.params, _ThreadResult).thread, at)
+            if message.method == "thread/status/changed":
+                changed = _decode(message.params, _Changed)
+                return await self._on_status(_event(at, changed.thread_id, changed.status))
             if message.id is not None or message.method == "turn/started":
-                self._on_subscription(_decode(message.params, _ThreadRef).thread_id)
+                self._on_subscription(_decode(message.params, _About).thread_id)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._state.malformed = True
         return []
 
     async def _on_response(self, message: _Message, at: float) -> list[StatusPushed]:
-        about = self._pending.pop(message.id, _INITIALIZE) if isinstance(message.id, int) else _INITIALIZE
-        if about == _INITIALIZE:
+        if not isinstance(message.id, str) or message.id not in self._pending:
+            return []
+        pushed = self._pending.pop(message.id)
+        if message.id == "initialize":
             self._check(_decode(message.result, _Introduction))
             return []
-        if about == _LIST_LOADED:
+        if message.id == "thread/loaded/list":
             return await self._on_loaded(_decode(message.result, _LoadedThreads).data)
-        pushed = self._reading.pop(about, None)
         try:
             return self._add_thread(_decode(message.result, _ThreadResult).thread, at, pushed)
         except msgspec.MsgspecError:  # an error: the thread has been unloaded meanwhile
@@ -461,36 +427,35 @@ class AppServerConnection:
         gone = (StatusPushed(at=self._now(), thread=thread, status="not-loaded") for thread in unloaded)
         return [event for status in gone for event in self._changed(status)]
 
-    async def _read_thread(self, thread: str) -> None:
-        if self._has_room and thread not in self._helpers and thread not in self._reading:
-            self._reading[thread] = None
-            await self._request("thread/read", {"threadId": thread, "includeTurns": False}, thread)
+    async def _read_thread(self, thread: str, pushed: StatusPushed | None = None) -> None:
+        if thread in self._pending:
+            self._pending[thread] = pushed
+        elif thread not in self._helpers and len(self._helpers) + len(self._pending) < _MAX_THREADS:
+            await self._request(thread, "thread/read", {"threadId": thread, "includeTurns": False})
+            self._pending[thread] = pushed
 
     async def _on_status(self, event: StatusPushed) -> list[StatusPushed]:
         if event.thread not in self._helpers:  # a child that was just spawned
-            await self._read_thread(event.thread)
-            if event.thread in self._reading:
-                self._reading[event.thread] = event
+            await self._read_thread(event.thread, event)
             return []
         return [] if self._helpers[event.thread] else self._changed(event)
 
     def _add_thread(
         self, thread: _Thread, at: float, newer: StatusPushed | None = None
     ) -> list[StatusPushed]:
-        if thread.id not in self._helpers and not self._has_room:
+        if thread.id not in self._helpers and len(self._helpers) >= _MAX_THREADS:
             return []
-        self._helpers[thread.id] = thread.helper
-        if thread.cwd:
-            self._state.folders[thread.id] = clean_line(thread.cwd)
-        return [] if thread.helper else self._changed(newer or _event(at, thread.id, thread.status))
+        # ephemeral threads have no rollout
+        self._helpers[thread.id] = is_helper = thread.ephemeral or thread.thread_source == "thread_title"
+        event = newer or _event(at, thread.id, thread.status)
+        cwd = clean_line(thread.cwd) if thread.cwd else None
+        return [] if is_helper else self._changed(replace(event, cwd=cwd))
 
     def _changed(self, event: StatusPushed) -> list[StatusPushed]:
         """Return the event if it differs from the last one of its thread."""
         last = self._state.statuses.pop(event.thread, None)
-        if event.status == "not-loaded":
-            self._state.folders.pop(event.thread, None)
-        else:
-            event = replace(event, cwd=self._state.folders.get(event.thread))
+        if event.status != "not-loaded":
+            event = replace(event, cwd=event.cwd or (last.cwd if last else None))
             self._state.statuses[event.thread] = event
         return [] if last and (last.status, last.flags) == (event.status, event.flags) else [event]
 
@@ -501,13 +466,12 @@ class AppServerConnection:
             ended.add(thread)
             self.subscribed = True
 
-    async def _request(self, method: str, params: dict[str, object], about: str) -> None:
-        self._last_request += 1
-        self._pending[self._last_request] = about
-        await self._send(method, params, self._last_request)
+    async def _request(self, about: str, method: str, params: dict[str, object]) -> None:
+        self._pending[about] = None
+        await self._send(method, params, about)
 
     async def _send(
-        self, method: str, params: dict[str, object] | None = None, number: int | None = None
+        self, method: str, params: dict[str, object] | None = None, ident: str | None = None
     ) -> None:
         """Send a message: the only place that does.
 
@@ -516,7 +480,7 @@ class AppServerConnection:
         """
         if method not in ALLOWED_METHODS:
             raise PermissionError(f"{method} must not be sent: agentdash only reads")
-        message = {"id": number, "method": method, "params": params}
+        message = {"id": ident, "method": method, "params": params}
         content = {key: value for key, value in message.items() if value is not None}
         await self._socket.send(msgspec.json.encode(content).decode())
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.policy import Policy
@@ -27,10 +28,14 @@ from agentdash.model.states import (
     fact_digest,
     group_of_state,
 )
+from agentdash.model.thread import Thread
+from agentdash.model.times import local_time
 from agentdash.model.worker import Assessment, Worker
 
 _NEVER_LOOKED_S: Final = 3_600.0
 """Without any earlier look: what ended within so long is not past yet. A meeting, a lunch break."""
+_LIMIT_ERRORS: Final = ("usage_limit_exceeded", "rate_limit")
+"""Kinds of errors of Codex and of Claude Code that a used-up limit has."""
 _LONGEST_ABSENCE_S: Final = 7 * 86_400.0
 """What ended longer ago is past, even without a look since."""
 
@@ -63,7 +68,7 @@ def judge_attention(
         now: unix seconds.
         limited_until: when that limit is reset (unix seconds); None: there is none.
     """
-    state, since = assessment.state, assessment.since or 0.0
+    state, since, fact = assessment.state, assessment.since or 0.0, assessment.fact
     last_look = now - _NEVER_LOOKED_S if looked_at is None else looked_at
     due = None
     if not is_held:
@@ -72,15 +77,10 @@ def judge_attention(
         due = since + (_NEVER_LOOKED_S if looked_at is None else _LONGEST_ABSENCE_S)
     if limited_until is not None and now < limited_until:
         return Standing(Group.DONE, min(limited_until, due or limited_until))
-    group = group_of_state(state)
-    if _needs_user(state, assessment.fact):
-        group = Group.DONE if _is_acknowledged(assessment, acknowledgement) else Group.NEEDS_YOU
-    return Standing(group, due)
-
-
-def _needs_user(state: State, fact: Fact | None) -> bool:
     crashed = state is State.EXITED and fact is not None and fact.kind is FactKind.CRASHED
-    return state in NEEDS_YOU or crashed
+    if state not in NEEDS_YOU and not crashed:
+        return Standing(group_of_state(state), due)
+    return Standing(Group.DONE if _is_acknowledged(assessment, acknowledgement) else Group.NEEDS_YOU, due)
 
 
 def _is_acknowledged(assessment: Assessment, known: Acknowledgement | None) -> bool:
@@ -88,6 +88,38 @@ def _is_acknowledged(assessment: Assessment, known: Acknowledgement | None) -> b
     if known is None or known.state is not assessment.state or (assessment.since or 0.0) > known.at:
         return False
     return assessment.fact is None or not known.fact or known.fact == fact_digest(assessment.fact)
+
+
+# ------------------------------------------------------------
+# Workers that a usage limit has stopped: until when, and what is said of it
+
+
+def limited_until(thread: Thread, assessment: Assessment) -> float | None:
+    """Return when the usage limit is reset that a thread has stopped at (unix seconds); None where none has
+    stopped it, or the time is not stated."""
+    turn = thread.turn
+    if assessment.state is not State.FAILED_PROVIDER or turn is None:
+        return None
+    if turn.error is not None and turn.error_kind not in _LIMIT_ERRORS:
+        return None
+    used_up = (each for each in thread.tokens.limits if each.used >= 100 and each.at >= turn.since)
+    return max((each.resets_at for each in used_up if each.resets_at is not None), default=None)
+
+
+def with_limit(assessment: Assessment, until: float, now: float) -> Assessment:
+    """Return the assessment of a worker that a limit has stopped, with words that say when it is reset.
+
+    Args:
+        until: when the limit is reset, or was (unix seconds).
+        now: unix seconds.
+    """
+    before = assessment.fact or Fact(FactKind.PROVIDER, "", assessment.why)
+    clock = local_time(until, now)
+    if now < until:
+        fact = replace(before, what=f"limited until {clock}:")
+        return replace(assessment, fact=fact, why=f"limited until {clock}: {before.object}")
+    fact = replace(before, what=f"its limit was reset at {clock}, it still stands:")
+    return replace(assessment, since=until, fact=fact, why=f"{fact.what} {before.object}")
 
 
 # ------------------------------------------------------------

@@ -13,12 +13,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentdash.model.fleet import ThreadPane
-from agentdash.model.pane import Pane, columns
+from agentdash.model.pane import Pane, PaneKey, columns
 from agentdash.model.process import Process
 from agentdash.model.thread import Thread
 
@@ -76,14 +76,18 @@ def link_by_candidates(
         loaded: what the daemon of these TUIs has loaded.
         side_chats: those of threads; a title may name them.
     """
-    linker = _Linker(threads, tuis, loaded, side_chats)
-    linker.link_remote()
-    linker.link_forks()
-    linker.link_by_prompts()
-    linker.link_by_titles()
-    linker.link_by_arguments()
-    linker.link_only_ones()
-    return linker.linked
+    left = _Left(
+        {thread.id: thread for thread in threads if thread.id in loaded.threads},
+        {tui.pane.key: tui for tui in tuis},
+        loaded,
+        tuple(side_chats),
+    )
+    linked: dict[str, ThreadPane] = {}
+    for rule in (_by_printed_ids, _by_forks, _by_prompts, _by_titles, _by_arguments, _only_ones):
+        for tui, thread, by in rule(left):
+            linked[thread] = ThreadPane(tui.pane.key, by)
+            del left.threads[thread], left.tuis[tui.pane.key]
+    return linked
 
 
 def _given_directory(process: Process) -> str | None:
@@ -98,131 +102,121 @@ def _given_directory(process: Process) -> str | None:
     return None
 
 
-class _Linker:
-    """The threads and TUIs that remain, and the links that were found."""
+class _Left(NamedTuple):
+    """The threads and TUIs that are not linked yet."""
 
-    def __init__(
-        self, threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded, side_chats: Iterable[Thread]
-    ) -> None:
-        self._side_chats = tuple(side_chats)
-        self.linked: dict[str, ThreadPane] = {}
-        self._loaded = loaded
-        self._threads = {thread.id: thread for thread in threads if thread.id in loaded.threads}
-        self._order = {thread: number for number, thread in enumerate(self._threads)}
-        self._tuis = {tui.pane.key: tui for tui in tuis}
+    threads: dict[str, Thread]
+    tuis: dict[PaneKey, Tui]
+    loaded: Loaded
+    side_chats: tuple[Thread, ...]
 
-    def link_remote(self) -> None:
-        """Link the `codex exec --remote` that print the id of their thread first."""
-        for tui in list(self._tuis.values()):
-            process = tui.process
-            is_exec = process.is_remote and process.once
-            shown = printed_id(tui.pane.screen, _REMOTE_LINE) if is_exec else None
-            if shown in self._threads:
-                by = f"the pane's `codex exec --remote` (pid {process.pid}) shows `{_REMOTE_LINE}{shown}`"
-                self._link(tui, shown, ThreadPane(tui.pane.key, by))
+    def among(self, threads: Iterable[Thread], tui: Tui) -> list[Thread]:
+        """Return those of the threads that are left and that a TUI may have."""
+        return [each for each in threads if each.id in self.threads and _may_have(tui, each)]
 
-    def link_forks(self) -> None:
-        """Link TUIs whose screens name the thread that theirs was forked from, where only one fork may be it.
-
-        A fork without a prompt of its own shows the prompts of that thread, below the line that names it.
-        """
-        forks: dict[str, list[Thread]] = {}
-        for thread in self._threads.values():
-            if thread.forked_from:
-                forks.setdefault(thread.forked_from, []).append(thread)
-        for tui in list(self._tuis.values()):
-            screen = _read(columns(tui.pane.screen)[0])
-            candidates = self._among(forks.get(screen.forked_from or "", ()), tui)
-            prompted = [
-                fork
-                for fork in candidates
-                if fork.last_prompt and _start_of(fork.last_prompt) in screen.prompts
-            ]
-            found = prompted or [fork for fork in candidates if not fork.last_prompt]
-            if len(found) == 1:
-                by = f"the pane shows that its thread was forked from {screen.forked_from}"
-                self._link(tui, found[0].id, ThreadPane(tui.pane.key, by))
-
-    def link_by_prompts(self) -> None:
-        """Link TUIs to the thread whose prompt is the lowest on their screen, if none but it may show it."""
-        by_start: dict[str, list[Thread]] = {}
-        unprompted: list[Thread] = []
-        for thread in self._threads.values():
-            if len(start := _start_of(thread.last_prompt or "")) >= _MIN_PROMPT_CHARS:
-                by_start.setdefault(start, []).append(thread)
-            elif thread.forked_from and not thread.last_prompt:
-                unprompted.append(thread)
-        for tui in list(self._tuis.values()):
-            screen = _read(columns(tui.pane.screen)[0])
-            shown = (self._among(by_start.get(start, ()), tui) for start in screen.prompts)
-            lowest = next(filter(None, shown), [])
-            might_be_fork = not screen.has_header and self._among(unprompted, tui)
-            if len(lowest) == 1 and screen.forked_from is None and not might_be_fork:
-                link = ThreadPane(tui.pane.key, "the pane shows its prompt")
-                self._link(tui, lowest[0].id, link)
-
-    def _among(self, threads: Iterable[Thread], tui: Tui) -> list[Thread]:
-        """Return the threads that are not linked yet and that a TUI may have."""
-        return [thread for thread in threads if thread.id in self._threads and self._may_have(tui, thread)]
-
-    def _may_have(self, tui: Tui, thread: Thread) -> bool:
-        """Return whether a TUI may show a thread of the daemon."""
-        return tui.process.is_remote or thread.cwd == tui.cwd
-
-    def link_by_titles(self) -> None:
-        """Link TUIs to the only thread that the title of their pane, and of no other, names; where that is a
-        side chat, to the one that it was opened from.
-
-        A fork keeps the name of its origin (0.171): where both are loaded, it may be either.
-        """
-        by_start: dict[str, list[Thread]] = {}
-        for thread in (*self._threads.values(), *self._side_chats):
-            by_start.setdefault(_start_of(thread.name or thread.prompt or ""), []).append(thread)
-        numbers = Counter(tui.front for tui in self._tuis.values())
-        forked = {thread.forked_from for thread in self._threads.values()}
-        for tui in list(self._tuis.values()):
-            named = [each for each in by_start.get(_start_of(tui.front), ()) if each.is_titled(tui.front)]
-            if len(named) != 1 or numbers[tui.front] != 1 or named[0].id in forked:
-                continue
-            shown = named[0].forked_from if named[0].side_chat else named[0].id
-            if shown in self._threads and self._may_have(tui, self._threads[shown]):
-                self._link(tui, shown, ThreadPane(tui.pane.key, f"the title of the pane names {named[0].id}"))
-
-    def link_by_arguments(self) -> None:
-        """Link TUIs that were started with a thread's id; `codex fork ID` starts another thread."""
-        for tui in list(self._tuis.values()):
-            named = [arg for arg in tui.process.argv if arg in self._threads]
-            if not named or "fork" in tui.process.argv:
-                continue
-            first = min(named, key=self._order.__getitem__)
-            if self._may_only_have(tui, first):
-                by = f"the pane's Codex (pid {tui.process.pid}) was started with its id"
-                self._link(tui, first, ThreadPane(tui.pane.key, by))
-
-    def link_only_ones(self) -> None:
-        """Link TUIs that are the only ones in their directories to the only thread that is loaded there."""
-        numbers = Counter(tui.cwd for tui in self._tuis.values())
-        by_cwd: dict[str | None, list[str]] = {}
-        for thread in self._threads.values():
-            by_cwd.setdefault(thread.cwd, []).append(thread.id)
-        for tui in [tui for tui in self._tuis.values() if numbers[tui.cwd] == 1]:
-            found = by_cwd.get(tui.cwd, [])
-            if len(found) == 1 and self._may_only_have(tui, found[0]):
-                folder = posixpath.basename(tui.cwd or "?")
-                only = f"the only Codex in {folder} (pid {tui.process.pid})"
-                by = f"{only}, and no other thread is loaded there"
-                self._link(tui, found[0], ThreadPane(tui.pane.key, by))
-
-    def _may_only_have(self, tui: Tui, thread: str) -> bool:
+    def may_only_have(self, tui: Tui, thread: str) -> bool:
         """Return whether the daemon has loaded no other thread that a TUI may show."""
-        others = (other for other in self._threads.values() if other.id != thread)
-        is_other_new = any(cwd in (None, tui.cwd) for cwd in self._loaded.new)
-        return not is_other_new and not any(self._may_have(tui, other) for other in others)
+        others = (other for other in self.threads.values() if other.id != thread)
+        is_other_new = any(cwd in (None, tui.cwd) for cwd in self.loaded.new)
+        return not is_other_new and not any(_may_have(tui, other) for other in others)
 
-    def _link(self, tui: Tui, thread: str, link: ThreadPane) -> None:
-        self.linked[thread] = link
-        del self._threads[thread]
-        del self._tuis[tui.pane.key]
+
+_Links = Iterator[tuple[Tui, str, str]]
+"""A TUI, its thread, and the evidence. The two are gone from those that are left before the next link."""
+
+
+def _may_have(tui: Tui, thread: Thread) -> bool:
+    """Return whether a TUI may show a thread of the daemon."""
+    return tui.process.is_remote or thread.cwd == tui.cwd
+
+
+def _by_printed_ids(left: _Left) -> _Links:
+    """Link the `codex exec --remote` that print the id of their thread first."""
+    for tui in list(left.tuis.values()):
+        process = tui.process
+        is_exec = process.is_remote and process.once
+        shown = printed_id(tui.pane.screen, _REMOTE_LINE) if is_exec else None
+        if shown in left.threads:
+            by = f"the pane's `codex exec --remote` (pid {process.pid}) shows `{_REMOTE_LINE}{shown}`"
+            yield tui, shown, by
+
+
+def _by_forks(left: _Left) -> _Links:
+    """Link TUIs whose screens name the thread that theirs was forked from, where only one fork may be it.
+
+    A fork without a prompt of its own shows the prompts of that thread, below the line that names it.
+    """
+    forks: dict[str, list[Thread]] = {}
+    for thread in left.threads.values():
+        if thread.forked_from:
+            forks.setdefault(thread.forked_from, []).append(thread)
+    for tui in list(left.tuis.values()):
+        screen = _read(columns(tui.pane.screen)[0])
+        candidates = left.among(forks.get(screen.forked_from or "", ()), tui)
+        prompted = [each for each in candidates if _start_of(each.last_prompt or "") in screen.prompts]
+        found = prompted or [each for each in candidates if not each.last_prompt]
+        if len(found) == 1:
+            yield tui, found[0].id, f"the pane shows that its thread was forked from {screen.forked_from}"
+
+
+def _by_prompts(left: _Left) -> _Links:
+    """Link TUIs to the thread whose prompt is the lowest on their screen, if none but it may show it."""
+    by_start: dict[str, list[Thread]] = {}
+    unprompted: list[Thread] = []
+    for thread in left.threads.values():
+        if len(start := _start_of(thread.last_prompt or "")) >= _MIN_PROMPT_CHARS:
+            by_start.setdefault(start, []).append(thread)
+        elif thread.forked_from and not thread.last_prompt:
+            unprompted.append(thread)
+    for tui in list(left.tuis.values()):
+        screen = _read(columns(tui.pane.screen)[0])
+        shown = (left.among(by_start.get(start, ()), tui) for start in screen.prompts)
+        lowest = next(filter(None, shown), [])
+        might_be_fork = not screen.has_header and left.among(unprompted, tui)
+        if len(lowest) == 1 and screen.forked_from is None and not might_be_fork:
+            yield tui, lowest[0].id, "the pane shows its prompt"
+
+
+def _by_titles(left: _Left) -> _Links:
+    """Link TUIs to the only thread that the title of their pane, and of no other, names; where that is a side
+    chat, to the one that it was opened from.
+
+    A fork keeps the name of its origin (0.171): where both are loaded, it may be either.
+    """
+    by_start: dict[str, list[Thread]] = {}
+    for thread in (*left.threads.values(), *left.side_chats):
+        by_start.setdefault(_start_of(thread.name or thread.prompt or ""), []).append(thread)
+    numbers = Counter(tui.front for tui in left.tuis.values())
+    forked = {thread.forked_from for thread in left.threads.values()}
+    for tui in list(left.tuis.values()):
+        named = [each for each in by_start.get(_start_of(tui.front), ()) if each.is_titled(tui.front)]
+        if len(named) != 1 or numbers[tui.front] != 1 or named[0].id in forked:
+            continue
+        shown = named[0].forked_from if named[0].side_chat else named[0].id
+        if shown in left.threads and _may_have(tui, left.threads[shown]):
+            yield tui, shown, f"the title of the pane names {named[0].id}"
+
+
+def _by_arguments(left: _Left) -> _Links:
+    """Link TUIs that were started with a thread's id; `codex fork ID` starts another thread."""
+    for tui in list(left.tuis.values()):
+        named = [arg for arg in tui.process.argv if arg in left.threads]
+        if named and "fork" not in tui.process.argv and left.may_only_have(tui, named[0]):
+            yield tui, named[0], f"the pane's Codex (pid {tui.process.pid}) was started with its id"
+
+
+def _only_ones(left: _Left) -> _Links:
+    """Link TUIs that are the only ones in their directories to the only thread that is loaded there."""
+    numbers = Counter(tui.cwd for tui in left.tuis.values())
+    by_cwd: dict[str | None, list[str]] = {}
+    for thread in left.threads.values():
+        by_cwd.setdefault(thread.cwd, []).append(thread.id)
+    for tui in [tui for tui in left.tuis.values() if numbers[tui.cwd] == 1]:
+        found = by_cwd.get(tui.cwd, [])
+        if len(found) == 1 and left.may_only_have(tui, found[0]):
+            folder = posixpath.basename(tui.cwd or "?")
+            only = f"the only Codex in {folder} (pid {tui.process.pid})"
+            yield tui, found[0], f"{only}, and no other thread is loaded there"
 
 
 class _Screen(NamedTuple):

@@ -6,20 +6,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
+from agentdash.engine.detect import allowances, granted, may_connect, platform, restraints
 from agentdash.engine.edits import add_edits, named_files
 from agentdash.model import events as e
 from agentdash.model.denials import Denial, LedgerEntry, stable_target
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS, SHOWN_OUTPUT_LINES
-from agentdash.model.observation import Applied, Effect, SandboxObservation
+from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
+from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.sanitize import last_part
-from agentdash.model.thread import Call, Moment, Thread, Turn
+from agentdash.model.secrets import mask_beginning
+from agentdash.model.thread import Call, Moment, Thread
 from agentdash.model.versions import is_before
 from agentdash.sandbox.denials import find_denials
 from agentdash.sandbox.flags import Flags, read_flags
@@ -29,10 +29,8 @@ MAX_OBSERVATIONS: Final = 64
 _MAX_VIOLATIONS: Final = 50
 """Logged violations kept of a thread: each is matched with a call, and no more calls matter at
 once."""
-_MAX_WHOLE_TAILS: Final = 20
-"""Calls whose tails are kept whole, the newest ones."""
-_MAX_TAIL_CHARS: Final = 1_500
-"""Characters kept of the end of a call's output: what the worker panel can show."""
+_MAX_REFUSAL_CHARS: Final = 300
+"""Characters kept of what a refused call was told."""
 _MAX_RECENT: Final = 8
 """Call ids and pids kept of an observation or a denial, and calls of a thread that drive tmux."""
 _MAX_DENIALS: Final = 200
@@ -46,21 +44,19 @@ _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
-_STATED_AT_START: Final = (
-    *("at", "line", "kind", "tool", "text", "script", "shell", "escalation", "let_out_by", "by_user"),
-)
-"""Fields of a call that its first line states."""
 _T = TypeVar("_T")
 
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
     thread = drop_calls_without_output(thread, event.at)
-    stated = {name: getattr(event, name) for name in _STATED_AT_START}
-    cwd = event.cwd or thread.cwd
-    call = Call(id=event.call, cwd=cwd, edits=named_files(event, cwd), **stated)
+    call = Call.started(event, thread.cwd)
+    call = replace(call, edits=named_files(event, call.cwd))
     others = (other for other in thread.open_calls if other.id != call.id)
-    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
+    turn = thread.turn
+    if turn is not None and turn.ended_at is None:
+        turn = replace(turn, answered=True, unanswered=0, message=None)
+    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=turn)
     if event.kind == "command" and "tmux" in event.text:
         thread = replace(thread, tmux=_append_recent(thread.tmux, (event.call,)))
     if event.kind == "poll":
@@ -76,28 +72,25 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         event: how the call ended.
         home: the home directory of the thread's commands, where it is known.
     """
-    call = next((c for c in thread.open_calls if c.id == event.call), None)
-    earlier = None
-    if call is None:
-        earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None)
-    known = call or earlier or _unknown_call(event)
-    denials = _detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id)
+    known = next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == event.call), None)
+    if known is None:  # its start was in a part of the file that was not read
+        known = Call(id=event.call, at=event.at, line=event.line, kind="other", tool="", text="")
+    refusal = event.output.strip() if event.outcome.startswith("refused") else ""
     ended = replace(
         known,
         ended_at=event.at,
         outcome=event.outcome,
         exit_code=event.exit_code,
-        tail=last_part(event.output, _MAX_TAIL_CHARS),
+        output=mask_beginning(refusal, _MAX_REFUSAL_CHARS),
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
         allowed_by=event.allowed_by or known.allowed_by,
-        denials=denials,
+        denials=_detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id),
     )
-    others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
     thread = replace(
         thread,
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
-        calls=_append_calls(others, (ended,)),
+        calls=(*(c for c in thread.calls if c is not known), ended)[-MAX_CALLS:],
     )
     thread = add_edits(record_denials(thread, ended, event.at), ended, event)
     if thread.platform is None:
@@ -108,9 +101,21 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         return thread
     if "HOME=/" in event.output and (printed := _PRINTED_HOME.search(event.output)) is not None:
         thread = replace(thread, home=printed[1])
-    return _observe_effect(
-        _add_record(_observe_output(thread, known, event), known, event), ended, event.output
-    )
+    thread = _observe_output(thread, known, event)
+    if event.sandboxed is not None:
+        record = _observed(
+            thread,
+            known,
+            event.at,
+            source=EvidenceSource.TRANSCRIPT,
+            granted=granted(thread, known),
+            recorded=event.sandboxed,
+            approved=event.allowed_by == "person",
+            quote=event.sandbox_words
+            or f'"sandboxed": {str(event.sandboxed).lower()} in the record of its result',
+        )
+        thread = add_observation(thread, record)
+    return _observe_effect(thread, ended, event.output)
 
 
 def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
@@ -122,16 +127,21 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
     denials = _detect_denials(thread, command, replace(event, exit_code=None), home)
     if not denials:
         return thread
-    denied = replace(command, denials=tuple(dict.fromkeys((*command.denials, *denials))))
-    calls = tuple(denied if each is command else each for each in thread.calls)
-    return record_denials(replace(thread, calls=calls), denied, event.at)
+    return _deny(thread, command, tuple(dict.fromkeys((*command.denials, *denials))), event.at)
+
+
+def _deny(thread: Thread, call: Call, denials: tuple[Denial, ...], at: float) -> Thread:
+    """Give the denials to a call that has ended, and to the ledger."""
+    denied = replace(call, denials=denials)
+    calls = tuple(denied if each is call else each for each in thread.calls)
+    return record_denials(replace(thread, calls=calls), denied, at)
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
     """End the calls that a turn left open: they get no answer any more. Background commands have ended
     entries already."""
     aborted = (replace(call, ended_at=at, outcome="aborted") for call in thread.open_calls)
-    return replace(thread, open_calls=(), calls=_append_calls(thread.calls, aborted))
+    return replace(thread, open_calls=(), calls=(*thread.calls, *aborted)[-MAX_CALLS:])
 
 
 def drop_calls_without_output(thread: Thread, at: float) -> Thread:
@@ -154,20 +164,25 @@ def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
         return thread
     thread = replace(thread, violations=(*thread.violations, event)[-_MAX_VIOLATIONS:])
     call = next((c for c in thread.calls if c.id == event.call and not c.denials), None)
-    if call is None:
-        return thread
-    denied = replace(call, denials=_logged_denials((event,), call.id))
-    calls = tuple(denied if other is call else other for other in thread.calls)
-    return record_denials(replace(thread, calls=calls), denied, event.at)
+    return _deny(thread, call, _logged_denials((event,), call.id), event.at) if call else thread
 
 
 def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
-    """Add an observation; one that equals an earlier one is counted there."""
-    index = _find_equal(thread, new)
-    if index is None:
+    """Add an observation; one that equals an earlier one is counted there, with the quote of the first."""
+    shown = without_occasions(new)
+    old = next((each for each in thread.observations if without_occasions(each) == shown), None)
+    if old is None:
         return replace(thread, observations=drop_commonest((*thread.observations, new)))
-    others = (*thread.observations[:index], *thread.observations[index + 1 :])
-    return replace(thread, observations=(*others, _merge_observations(thread.observations[index], new)))
+    is_same_process = bool(new.pids) and new.pids[0] in old.pids
+    merged = replace(
+        old,
+        last=max(old.last, new.last),
+        count=old.count + (not is_same_process),
+        calls=_append_recent(old.calls, new.calls),
+        pids=_append_recent(old.pids, new.pids),
+    )
+    others = (each for each in thread.observations if each is not old)
+    return replace(thread, observations=(*others, merged))
 
 
 def drop_commonest(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
@@ -191,43 +206,9 @@ def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
     )
 
 
-def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
-    """Return the index of the observation that shows the same, or None."""
-    shown = without_occasions(new)
-    equal = (n for n, old in enumerate(thread.observations) if without_occasions(old) == shown)
-    return next(equal, None)
-
-
 def add_moment(thread: Thread, moment: Moment) -> Thread:
     """Append an entry to the timeline."""
     return replace(thread, moments=(*thread.moments, moment)[-MAX_MOMENTS:])
-
-
-def _mark_answered(turn: Turn | None) -> Turn | None:
-    """Return a turn after the model has answered by a call."""
-    if turn is None or turn.ended_at is not None:
-        return turn
-    return replace(turn, answered=True, unanswered=0, message=None)
-
-
-def _unknown_call(event: e.CallEnded) -> Call:
-    """Return a placeholder for a call whose start was in a part of the file that was not read."""
-    return Call(id=event.call, at=event.at, line=event.line, kind="other", tool="", text="")
-
-
-def _append_calls(calls: Iterable[Call], more: Iterable[Call]) -> tuple[Call, ...]:
-    """Append calls; those that are no longer among the newest keep what a timeline shows of their output."""
-    more = tuple(more)
-    kept = (*calls, *more)[-MAX_CALLS:]
-    newest = -_MAX_WHOLE_TAILS
-    older = newest - len(more)
-    return (*kept[:older], *map(_shorten, kept[older:newest]), *kept[newest:])
-
-
-def _shorten(call: Call) -> Call:
-    if call.outcome != "ended" or call.tail.count("\n") <= SHOWN_OUTPUT_LINES:
-        return call
-    return replace(call, tail="\n".join(call.tail.splitlines()[-SHOWN_OUTPUT_LINES:]))
 
 
 def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
@@ -297,67 +278,40 @@ def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tup
 
 def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     """Add what the command printed of its own environment and kernel restraints, and its launcher."""
-    kernel = restraints(call.script, event.output)
-    shown = _shown_flags(thread, call, event, quoted=False)
-    launcher = event.launcher
+    kernel, launcher, shown = restraints(call.script, event.output), event.launcher, Flags()
+    if thread.agent == "codex":  # flags that other CLIs do not set are inherited
+        shown = read_flags(
+            call.script,
+            event.output,
+            shell=call.shell,
+            exit_code=event.exit_code,
+            truncated=event.outcome in ("running", "aborted", "timed-out"),
+        )
     if not shown and not kernel.quote and launcher is None:
         return thread
-    observation = SandboxObservation(
-        source=EvidenceSource.OUTPUT,
-        policy=thread.policy_index_of(call),
+    printed = f"process 1 is {launcher.name}" if launcher else ""
+    observation = _observed(
+        thread,
+        call,
+        event.at,
+        **allowances(thread, call),
         network_flag=shown.network,
         sandbox_flag=shown.sandbox,
-        granted=granted(thread, call),
-        rule=rule_of(thread, call),
-        by_user=call.by_user,
         seccomp=kernel.seccomp,
         no_new_privs=kernel.no_new_privs,
         # each sandbox of Codex on Linux sets no_new_privs; what set it cannot be read from it
         sandboxed=True if launcher else False if kernel == (0, False) else None,
         applied=Applied(launcher.name, launcher.policy) if launcher else None,
-        first=event.at,
-        last=event.at,
-        calls=(event.call,),
-    )
-    if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
-        shown = _shown_flags(thread, call, event, quoted=True)
-        printed = f"process 1 is {launcher.name}" if launcher else ""
-        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
-        observation = replace(observation, quote=quote)
-    return add_observation(thread, observation)
-
-
-def _shown_flags(thread: Thread, call: Call, event: e.CallEnded, *, quoted: bool) -> Flags:
-    """Return the flags that a command printed of its own environment."""
-    if thread.agent != "codex":  # flags that other CLIs do not set are inherited
-        return Flags()
-    return read_flags(
-        call.script,
-        event.output,
-        shell=call.shell,
-        exit_code=event.exit_code,
-        truncated=event.outcome in ("running", "aborted", "timed-out"),
-        quoted=quoted,
-    )
-
-
-def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
-    """Add what the CLI itself states of the sandbox of a command."""
-    if event.sandboxed is None:
-        return thread
-    observation = SandboxObservation(
-        source=EvidenceSource.TRANSCRIPT,
-        policy=thread.policy_index_of(call),
-        granted=granted(thread, call),
-        recorded=event.sandboxed,
-        approved=event.allowed_by == "person",
-        first=event.at,
-        last=event.at,
-        calls=(event.call,),
-        quote=event.sandbox_words
-        or f'"sandboxed": {str(event.sandboxed).lower()} in the record of its result',
+        quote="; ".join(filter(None, (shown.quote, kernel.quote, printed))),
     )
     return add_observation(thread, observation)
+
+
+def _observed(thread: Thread, call: Call, at: float, **facts: Any) -> SandboxObservation:
+    """Return what was observed at a call: by its output and its policy, unless `facts` says otherwise."""
+    index = thread.policy_index_of(call)
+    usual = {"source": EvidenceSource.OUTPUT, "policy": index, "first": at, "last": at, "calls": (call.id,)}
+    return SandboxObservation(**{**usual, **facts})
 
 
 def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
@@ -373,30 +327,18 @@ def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
         from agentdash.sandbox.denials.reached import reached_host  # noqa: PLC0415
 
         host = reached_host(script, output, call.cwd)
-    index, quote = thread.policy_index_of(call), ""
-    effect: Effect = "reached"
+    facts: dict[str, Any] = {}
     if refused is not None and allowed is None:
-        effect, quote = "refused", refused.quote
+        facts = {"effect": "refused", "quote": refused.quote}
     elif host is not None and allowed is None and policy.network in (Network.ON, Network.OFF):
-        quote = host[1]
+        facts = {"effect": "reached", "quote": host[1]}
     elif host is not None and allowed == "outside" and (inside := _unresolved(thread, host[0])):
         # outside the sandbox the same host answers: it was the sandbox that kept the command from it
-        effect, quote, index = "refused", f"{inside.quote}; outside: {host[1]}", inside.policy
-    if not quote:
+        quote = f"{inside.quote}; outside: {host[1]}"
+        facts = {"effect": "refused", "quote": quote, "policy": inside.policy}
+    if not facts:
         return thread
-    at = call.ended_at or call.at
-    return add_observation(
-        thread,
-        SandboxObservation(
-            source=EvidenceSource.OUTPUT,
-            policy=index,
-            effect=effect,
-            first=at,
-            last=at,
-            calls=(call.id,),
-            quote=quote,
-        ),
-    )
+    return add_observation(thread, _observed(thread, call, call.ended_at or call.at, **facts))
 
 
 def _is_sandboxs(thread: Thread, policy: Policy, denial: Denial) -> bool:
@@ -419,17 +361,6 @@ def _unresolved(thread: Thread, host: str) -> LedgerEntry | None:
 def without_occasions(observation: SandboxObservation) -> SandboxObservation:
     """Return what was observed, without when and in which calls and processes."""
     return replace(observation, first=0.0, last=0.0, count=0, calls=(), pids=(), quote="")
-
-
-def _merge_observations(old: SandboxObservation, new: SandboxObservation) -> SandboxObservation:
-    is_same_process = bool(new.pids) and new.pids[0] in old.pids
-    return replace(
-        old,
-        last=max(old.last, new.last),
-        count=old.count + (not is_same_process),
-        calls=_append_recent(old.calls, new.calls),
-        pids=_append_recent(old.pids, new.pids),
-    )
 
 
 # ------------------------------------------------------------
@@ -463,49 +394,33 @@ def _enter(
 ) -> tuple[LedgerEntry, ...]:
     """Add a denial; one of the same operation and target, random names apart, is counted, and moves to the
     end."""
-    for index, old in enumerate(entries):
-        if old.operation != denial.operation or not _is_same(old, denial):
-            continue
-        merged = replace(
-            old,
-            target=denial.target,
-            certainty="certain" if "certain" in (old.certainty, denial.certainty) else "likely",
-            quote=denial.quote,
-            source=denial.source,
-            last=max(old.last, at),
-            count=old.count + (call.id not in old.calls),
-            calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_RECENT:],
-            policy=policy,
-            by_mcp=call.is_mcp,
-            got_past=_is_settled(denial, call),
-        )
-        return (*entries[:index], *entries[index + 1 :], merged)
-    entry = LedgerEntry(
-        what=denial.what,
-        operation=denial.operation,
-        target=denial.target,
-        certainty=denial.certainty,
-        quote=denial.quote,
+    new = LedgerEntry(
+        **asdict(denial),
         first=at,
         last=at,
         calls=(call.id,),
-        nested=denial.nested,
         policy=policy,
-        source=denial.source,
         by_mcp=call.is_mcp,
-        got_past=_is_settled(denial, call),
+        # the program that was denied warned of it, and ended well all the same
+        got_past=call.exit_code == 0 and call.outcome == "ended" and denial.is_aside,
     )
-    return (*entries, entry)
+    old = next((each for each in entries if each.operation == new.operation and _is_same(each, denial)), None)
+    if old is None:
+        return (*entries, new)
+    merged = replace(
+        new,
+        certainty="certain" if "certain" in (old.certainty, new.certainty) else "likely",
+        first=old.first,
+        last=max(old.last, at),
+        count=old.count + (call.id not in old.calls),
+        calls=_append_recent(old.calls, new.calls),
+    )
+    return (*(each for each in entries if each is not old), merged)
 
 
 def _is_taken_back(entry: LedgerEntry, call: Call) -> bool:
     """Return whether an entry rests only on what a call had printed while it ran, and its end explains."""
     return entry.calls == (call.id,) and not any(_is_same(entry, denial) for denial in call.denials)
-
-
-def _is_settled(denial: Denial, call: Call) -> bool:
-    """Return whether the program that was denied warned of it, and ended well all the same."""
-    return call.exit_code == 0 and call.outcome == "ended" and denial.is_aside
 
 
 def _succeeded(call: Call) -> bool:
@@ -514,17 +429,13 @@ def _succeeded(call: Call) -> bool:
 
 def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:
     """Yield the entries; those of the same command are got past."""
-    script, scripts = call.script or call.text, _denied_scripts(thread)
+    script = call.script or call.text
+    scripts = {other.id: other.script or other.text for other in thread.calls if other.denials}
     for entry in entries:
         is_open = not entry.got_past and call.id not in entry.calls
         is_denied_again = any(_is_same(entry, denial) for denial in call.denials)
         is_repeated = any(scripts.get(other) == script for other in entry.calls)
         yield replace(entry, got_past=True) if is_open and is_repeated and not is_denied_again else entry
-
-
-def _denied_scripts(thread: Thread) -> dict[str, str]:
-    """Return the scripts of calls with denials, by the ids of these."""
-    return {call.id: call.script or call.text for call in thread.calls if call.denials}
 
 
 def _is_same(entry: LedgerEntry, denial: Denial) -> bool:

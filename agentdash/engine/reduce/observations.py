@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.detect import granted, rule_of
+from agentdash.engine.detect import allowances
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.link.process_tree import (
     ProcessTree,
@@ -168,15 +168,7 @@ def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> Sand
     out."""
     policy = thread.policy_index_of(call)
     compared = {} if policy == observed.policy else {"unwritable": (), "exposed": (), "lost": ()}
-    return replace(
-        observed,
-        policy=policy,
-        called=True,
-        granted=granted(thread, call),
-        rule=rule_of(thread, call),
-        by_user=call.by_user,
-        **compared,
-    )
+    return replace(observed, policy=policy, called=True, **allowances(thread, call), **compared)
 
 
 def _call_by_script(
@@ -226,9 +218,7 @@ def _observe(
         policy=in_force,
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
-        granted=granted(thread, call) if call else None,
-        rule=rule_of(thread, call) if call else "",
-        by_user=call is not None and call.by_user,
+        **allowances(thread, call),
         called=call is not None,
         seccomp=kernel.seccomp if kernel else None,
         no_new_privs=kernel.no_new_privs if kernel else None,

@@ -33,6 +33,8 @@ _STATED_AT_START: Final = (
     *("nickname", "role", "side_chat", "helper"),
 )
 """Fields of a thread that its first line states."""
+_STATED_AT_END: Final = ("how", "message", "reason", "error", "error_kind", "has_result")
+"""Fields of a turn that its last line states."""
 _OTHER_REASONS: Final = "for other reasons"
 _TURNS_MARKED_SINCE: Final = (0, 99)
 """First Codex that writes where turns begin and end."""
@@ -248,16 +250,8 @@ def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:
 
 def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
     was_ended = thread.turn is not None and thread.turn.how == event.how
-    turn = replace(
-        thread.turn or Turn(event.at, event.turn),
-        ended_at=event.at,
-        how=event.how,
-        message=event.message,
-        reason=event.reason,
-        error=event.error,
-        error_kind=event.error_kind,
-        has_result=event.has_result,
-    )
+    stated = {name: getattr(event, name) for name in _STATED_AT_END}
+    turn = replace(thread.turn or Turn(event.at, event.turn), ended_at=event.at, **stated)
     cause = event.error or event.reason
     text = f"{event.how}: {cause}" if cause else event.how
     if event.error or not was_ended:  # Claude Code may end it with each part of its last answer

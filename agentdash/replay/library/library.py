@@ -26,6 +26,7 @@ from agentdash.agents.codex.home import (
 )
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, agent_of_log, other_logs, thread_of_log
+from agentdash.agents.session_rows import log_stat
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -153,7 +154,7 @@ class Library:
         if entry.recording:
             return entry
         try:
-            unchanged = entry.path.stat().st_size == entry.size
+            unchanged = log_stat(entry.path).st_size == entry.size
         except OSError:
             unchanged = False
         active = entry.state in (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT)
@@ -251,7 +252,7 @@ class Library:
 def _read_log(path: Path, thread: str) -> tuple[Fleet, int, str | None]:
     """Return what a file has of a thread, its size in bytes, and why it cannot be read, or not to its end."""
     try:
-        stat = path.stat()
+        stat = log_stat(path)
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0

@@ -167,5 +167,5 @@ def _texts(log: SessionLog, reader: LogReader, line: bytes, number: int) -> Iter
                 yield "command", f"{event.tool} {event.script or event.text}"
             case CallEnded() if log.is_chat:
                 yield "output", event.output
-    if not reader.is_copied(line):
+    if not reader.is_copying:
         yield from line_texts(line)

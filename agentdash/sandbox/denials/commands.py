@@ -34,8 +34,6 @@ _SURE: Final = frozenset((Context.SUBSHELL, Context.NESTED))
 """Places where a command runs whatever others do."""
 _STARTING_OPTIONS: Final = ("-exec", "-execdir", "-ok", "-x", "-X")
 """Of `find` and `fd`."""
-_UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&1(?=\s*(?:[|;)&\n]|$))")
-"""What the grammar cannot parse everywhere (`a && b 2>&1 | c`): of no matter for which command it was."""
 _CODE_FILE: Final = re.compile(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)")
 
 
@@ -79,7 +77,7 @@ class RunCommand(msgspec.Struct, frozen=True):
 
 def commands_of(script: str, cwd: str | None, home: str | None) -> tuple[RunCommand, ...] | None:
     """Return the commands of a script, or None if it cannot be parsed or has none."""
-    parsed = commands(script) or commands(_UNKNOWN_TO_GRAMMAR.sub("", script))
+    parsed = commands(script)
     if not parsed:
         return None
     ran = _Reader(parsed, cwd, home).read()

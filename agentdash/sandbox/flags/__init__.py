@@ -50,7 +50,6 @@ def read_flags(
     shell: str = "",
     exit_code: int | None = None,
     truncated: bool = False,
-    quoted: bool = True,
 ) -> Flags:
     """Read the sandbox flags of a command's environment from what it printed.
 
@@ -61,11 +60,10 @@ def read_flags(
         exit_code: its exit code; None if it is not known.
         truncated: the output is not whole, as that of a command that still runs. Texts of Codex and others
             that mark a cut are recognized besides.
-        quoted: whether the lines that show them are looked for.
     """
     if truncated or not is_about_environment(script):
         return Flags()
     # one-shot commands start faster without the reader
     from agentdash.sandbox.flags.reader import read  # noqa: PLC0415
 
-    return read(script, output, shell=shell, exit_code=exit_code, quoted=quoted)
+    return read(script, output, shell=shell, exit_code=exit_code)

@@ -379,7 +379,7 @@ def _translated(pattern: str, options: str) -> re.Pattern[str] | None:
     if "F" in options:
         return re.compile(re.escape(pattern), flags)
     if "E" not in options:
-        if re.search(r"[|()?+{}]", re.sub(r"\\.", "", pattern)):
+        if re.search(r"[|?+{}()]", re.sub(r"\\.", "", pattern)):
             return None  # there they are plain characters
         pattern = re.sub(r"\\([|()?])", r"\1", pattern)
     if not _PLAIN.fullmatch(pattern) or pattern.count("*") > 1 or re.search(r"\.\*.*\(|[(|]\*", pattern):

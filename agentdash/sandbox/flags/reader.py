@@ -37,7 +37,7 @@ _MAX_QUOTE: Final = 200
 
 
 @lru_cache(64)
-def read(script: str, output: str, *, shell: str, exit_code: int | None, quoted: bool) -> Flags:
+def read(script: str, output: str, *, shell: str, exit_code: int | None) -> Flags:
     """Return what an output shows of the flags; see `read_flags`. Agents repeat the commands that show
     them."""
     text = _readable(output, exit_code)
@@ -45,7 +45,7 @@ def read(script: str, output: str, *, shell: str, exit_code: int | None, quoted:
         return Flags()
     consistent = _consistent(endings, text, exit_code)
     values = {name: _agreed({each[n] for each in consistent}) for n, name in enumerate(FLAGS)}
-    shown = {name: value for name, value in values.items() if value is not None} if quoted else {}
+    shown = {name: value for name, value in values.items() if value is not None}
     quotes = [_quote(name, value, endings, text) for name, value in shown.items()]
     return Flags(values[NETWORK_FLAG], values[SANDBOX_FLAG], "; ".join(dict.fromkeys(quotes)))
 

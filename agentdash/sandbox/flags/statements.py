@@ -263,7 +263,7 @@ def expand(word: shell.Word, state: State, *, splits: bool = True) -> Parts | No
                 value: Parts = (Hole.LINE,) if active and not piece.quoted else (piece.text,)
             case shell.Parameter():
                 value = _parameter(piece, state)
-            case shell.Substitution():
+            case shell.Substitution() if piece.raw[0] not in "<>":
                 value = _substitution(piece.script, state)
             case shell.Opaque() if STEM not in piece.raw:
                 value = ANYTHING

@@ -1,7 +1,6 @@
 """Shell scripts as syntax: a tree of statements (`parse`) and the simple commands in it (`commands`).
 
-The grammar is tree-sitter's for bash; scripts for sh and zsh are read with it too. What it cannot parse is
-None, and decides nothing.
+What cannot be parsed as bash, zsh and dash alike read it is None, and decides nothing.
 """
 
 from __future__ import annotations

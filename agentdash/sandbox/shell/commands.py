@@ -10,26 +10,8 @@ from typing import Final
 
 import msgspec
 
+from agentdash.sandbox.shell import syntax as s
 from agentdash.sandbox.shell.parser import parse
-from agentdash.sandbox.shell.syntax import (
-    AndOr,
-    Assignment,
-    Compound,
-    For,
-    Function,
-    Group,
-    If,
-    Node,
-    Not,
-    Pipeline,
-    ProcessSubstitution,
-    Redirect,
-    Script,
-    Simple,
-    Substitution,
-    Unsupported,
-    Word,
-)
 
 _MAX_SHELLS: Final = 5
 """Shells within shells (`bash -c 'bash -c …'`) that are looked into."""
@@ -57,9 +39,9 @@ class Command(msgspec.Struct, frozen=True):
     `pipeline` numbers the pipelines of the script; `position` counts its parts from 0 to `length`.
     """
 
-    argv: tuple[Word, ...]
-    assignments: tuple[Assignment, ...]
-    redirects: tuple[Redirect, ...]
+    argv: tuple[s.Word, ...]
+    assignments: tuple[s.Assignment, ...]
+    redirects: tuple[s.Redirect, ...]
     """Of the command, then those of the groups and nested shells around it, innermost first."""
     pipeline: int
     position: int
@@ -94,7 +76,7 @@ class _Place(msgspec.Struct, frozen=True):
     """What is around a node."""
 
     context: frozenset[Context] = frozenset()
-    redirects: tuple[Redirect, ...] = ()
+    redirects: tuple[s.Redirect, ...] = ()
     wrappers: tuple[str, ...] = ()
     pipeline: int | None = None
     position: int = 0
@@ -114,43 +96,43 @@ class _Walk:
         self._pipelines = 0
         self._commands = 0
 
-    def script(self, script: Script, place: _Place) -> Iterator[Command]:
+    def script(self, script: s.Script, place: _Place) -> Iterator[Command]:
         for item in script.items:
             yield from self.node(item.node, place.within(Context.UNSURE) if item.background else place)
 
-    def node(self, node: Node, place: _Place) -> Iterator[Command]:
+    def node(self, node: s.Node, place: _Place) -> Iterator[Command]:
         unsure = place.within(Context.UNSURE)
         match node:
-            case Simple():
+            case s.Simple():
                 yield from self._simple(node, place)
-            case Pipeline(parts=parts):
+            case s.Pipeline(parts=parts):
                 number = self._next_pipeline()
                 for position, part in enumerate(parts):
                     inner = {"pipeline": number, "position": position, "length": len(parts)}
                     yield from self.node(part, msgspec.structs.replace(place, **inner))
-            case AndOr(left=left, operator="&&", right=right):
+            case s.AndOr(left=left, operator="&&", right=right):
                 yield from self.node(left, place)
                 yield from self.node(right, place.within(Context.AND))
-            case AndOr(left=left, right=right):
+            case s.AndOr(left=left, right=right):
                 yield from self.node(left, unsure)
                 yield from self.node(right, unsure)
-            case Group(body=body, subshell=subshell):
+            case s.Group(body=body, subshell=subshell):
                 yield from self.script(body, place.within(Context.SUBSHELL) if subshell else place)
-            case Compound(body=body, redirects=redirects):
+            case s.Compound(body=body, redirects=redirects):
                 yield from self._substitutions(_words_of(redirects), place)
                 inner_redirects = (*redirects, *place.redirects)
                 yield from self.node(body, msgspec.structs.replace(place, redirects=inner_redirects))
-            case Function(name=name, body=body):
+            case s.Function(name=name, body=body):
                 yield from self.node(body, msgspec.structs.replace(unsure, function=name))
-            case Not(body=body):
+            case s.Not(body=body):
                 yield from self.node(body, unsure)
-            case If(branches=branches, otherwise=otherwise):
-                for script in (*(each for branch in branches for each in branch), otherwise or Script(())):
+            case s.If(branches=branches, otherwise=otherwise):
+                for script in (*(each for branch in branches for each in branch), otherwise or s.Script(())):
                     yield from self.script(script, unsure)
-            case For(words=words, body=body):
+            case s.For(words=words, body=body):
                 yield from self._substitutions(words or (), place)
                 yield from self.script(body, unsure)
-            case Unsupported(body=body, words=words):
+            case s.Unsupported(body=body, words=words):
                 yield from self._substitutions(words, place)
                 yield from self.script(body, unsure)
 
@@ -158,15 +140,15 @@ class _Walk:
         self._pipelines += 1
         return self._pipelines - 1
 
-    def _substitutions(self, words: tuple[Word, ...], place: _Place) -> Iterator[Command]:
+    def _substitutions(self, words: tuple[s.Word, ...], place: _Place) -> Iterator[Command]:
         for word in words:
             for piece in word.pieces:
-                if isinstance(piece, Substitution | ProcessSubstitution):
+                if isinstance(piece, s.Substitution):
                     yield from self.script(piece.script, place.alone().within(Context.SUBSTITUTION))
                 elif (argument := getattr(piece, "argument", None)) is not None:
                     yield from self._substitutions((argument,), place)
 
-    def _simple(self, node: Simple, place: _Place) -> Iterator[Command]:
+    def _simple(self, node: s.Simple, place: _Place) -> Iterator[Command]:
         values = tuple(a.value for a in node.assignments if a.value is not None)
         elements = tuple(word for a in node.assignments for word in a.elements)
         yield from self._substitutions((*values, *elements, *node.words, *_words_of(node.redirects)), place)
@@ -199,7 +181,7 @@ class _Walk:
         )
 
 
-def _words_of(redirects: tuple[Redirect, ...]) -> tuple[Word, ...]:
+def _words_of(redirects: tuple[s.Redirect, ...]) -> tuple[s.Word, ...]:
     return tuple(r.target for r in redirects if r.target is not None)
 
 
@@ -230,7 +212,7 @@ _OPERANDS: Final = {"timeout": 1}
 SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh"))
 
 
-def unwrap(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
+def unwrap(words: tuple[s.Word, ...]) -> tuple[tuple[str, ...], tuple[s.Word, ...]]:
     """Take `env A=1`, `timeout 5`, `xargs`, … off; return their names and the command behind them."""
     wrappers: list[str] = []
     rest = words
@@ -244,7 +226,7 @@ def unwrap(words: tuple[Word, ...]) -> tuple[tuple[str, ...], tuple[Word, ...]]:
     return tuple(wrappers), rest
 
 
-def _behind(name: str, words: tuple[Word, ...]) -> tuple[Word, ...] | None:
+def _behind(name: str, words: tuple[s.Word, ...]) -> tuple[s.Word, ...] | None:
     """Return the command that a wrapper starts; None where there is none, or its begin is unknown."""
     operands = _OPERANDS.get(name, 0)
     at = 0
@@ -275,7 +257,7 @@ def _option_length(text: str, with_value: str) -> int:
     return 2 if text[1] in with_value and len(text) == 2 else 1
 
 
-def shell_script(argv: tuple[Word, ...]) -> str | None:
+def shell_script(argv: tuple[s.Word, ...]) -> str | None:
     """Return the literal script of `bash -lc '…'`, `sh -c …`, `eval …`; None for anything else."""
     if len(argv) > 1 and argv[0].text == "eval" and all(word.literal for word in argv):
         return " ".join(word.text for word in argv[1:])

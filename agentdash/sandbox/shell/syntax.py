@@ -39,20 +39,11 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Substitution(msgspec.Struct, frozen=True):
-    """`$(…)` or a pair of backticks."""
+    """`$(…)`, a pair of backticks, `<(…)` or `>(…)`."""
 
     script: Script
     quoted: bool
     raw: str = ""
-
-
-class ProcessSubstitution(msgspec.Struct, frozen=True):
-    """`<(…)` or `>(…)`; `direction` is its first character."""
-
-    script: Script
-    direction: str
-    raw: str = ""
-    quoted: bool = False
 
 
 class Opaque(msgspec.Struct, frozen=True):
@@ -62,7 +53,7 @@ class Opaque(msgspec.Struct, frozen=True):
     quoted: bool
 
 
-Piece = Text | Parameter | Substitution | ProcessSubstitution | Opaque
+Piece = Text | Parameter | Substitution | Opaque
 
 
 class Word(msgspec.Struct, frozen=True):

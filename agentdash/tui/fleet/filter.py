@@ -35,7 +35,9 @@ class Filter(NamedTuple):
 
     def accepts(self, worker: Worker) -> bool:
         """Return whether this worker is shown."""
-        return _in_bucket(worker, self.bucket) and matches(worker, self.text)
+        is_wrong = worker.mismatch and worker.group is not Group.PAST
+        is_in = self.bucket in ("all", worker.group) or (self.bucket == "mismatch" and is_wrong)
+        return is_in and matches(worker, self.text)
 
 
 def _state(worker: Worker) -> str:
@@ -85,11 +87,3 @@ def _has(worker: Worker, word: str) -> bool:
     if field in FIELDS:
         return value in FIELDS[field](worker).casefold()
     return any(word in find(worker).casefold() for find in FIELDS.values())
-
-
-def _in_bucket(worker: Worker, name: str) -> bool:
-    if name == "all":
-        return True
-    if name == "mismatch":
-        return worker.mismatch and worker.group is not Group.PAST
-    return worker.group == name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 from pathlib import PurePath
 from typing import Final
 
@@ -40,36 +39,28 @@ _CAPTION_FROM_LINES: Final = 20
 """On a lower screen the rows go before what is to be looked at."""
 
 
-def _count(name: str, number: int) -> str:
-    return f"{number} {_WORDS[name][number != 1]}"
-
-
-def counts(numbers: dict[str, int], without: Collection[str] = ()) -> Line:
-    """Return `2 need you   3 running ...`; a click on a count shows these workers. Zeros are left out."""
-    spans: list[Span] = []
-    for name in _WORDS:
-        if (number := numbers.get(name, 0)) and name not in without:
-            spans += [
-                Span("   " if spans else ""),
-                Span(_count(name, number), GROUP_TONES[name], f"app.only('{name}')"),
-            ]
-    return tuple(spans)
+def _counts(numbers: dict[str, int]) -> dict[str, str]:
+    """Return the counts in words: `2 need you`, `3 running`; zeros are left out."""
+    return {
+        name: f"{numbers[name]} {words[numbers[name] != 1]}"
+        for name, words in _WORDS.items()
+        if numbers[name]
+    }
 
 
 def title(snapshot: Snapshot) -> str:
     """Return the counts as the title of a terminal: `agentdash: 2 need you, 3 running, 1 sandbox problem`."""
-    numbers = snapshot.counts()
-    shown = ", ".join(
-        _count(name, numbers[name]) for name in ("needs-you", "running", "mismatch") if numbers[name]
-    )
+    counted = _counts(snapshot.counts())
+    shown = ", ".join(counted[name] for name in ("needs-you", "running", "mismatch") if name in counted)
     return f"agentdash: {shown}" if shown else "agentdash"
 
 
 def failing(snapshot: Snapshot, cells: int, look: Look) -> Line:
     """Return the errors of the sources that cannot be read, the first of them in so many cells."""
-    errors = [f"{source.name}: {source.detail}" for source in snapshot.failing_sources]
+    if not (errors := [f"{source.name}: {source.detail}" for source in snapshot.failing_sources]):
+        return ()
     more = f" +{len(errors) - 1}" if len(errors) > 1 else ""
-    return (Span(elide(errors[0], cells, look.glyphs.ellipsis) + more + "  ", "ask"),) if errors else ()
+    return (Span(elide(errors[0], cells, look.glyphs.ellipsis) + more + "  ", "ask"),)
 
 
 def spent(snapshot: Snapshot) -> str:
@@ -114,12 +105,13 @@ def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
     now = Span(time.strftime("%H:%M ", time.localtime(look.now)))
     errors = failing(snapshot, max(_LEAST_ERROR_CELLS, cells // 3), look) if snapshot else ()
     nearly = limits(snapshot, look) if snapshot else ()
-    for number in range(len(_LEFT_OUT) + 1):
-        left_out = _LEFT_OUT[:number]
-        left = (Span(" "), *flag, *counts(numbers, left_out), Span("   "))
-        cost_shown = Span(f"{spent}   " if spent and "cost" not in left_out else "", "muted")
-        nearly_used = nearly if "limits" not in left_out else ()
-        right = (cost_shown, *nearly_used, *errors, now)
+    shown = {"cost": (Span(f"{spent}   " if spent else "", "muted"),), "limits": nearly}
+    for name, words in _counts(numbers).items():  # a click on a count shows these workers
+        shown[name] = (Span(words, GROUP_TONES[name], f"app.only('{name}')"), Span("   "))
+    for name in ("", *_LEFT_OUT):
+        shown.pop(name, None)
+        left = (Span(" "), *flag, *(span for each in _WORDS for span in shown.get(each, ())))
+        right = (*shown.get("cost", ()), *shown.get("limits", ()), *errors, now)
         if width(left) + width(right) < cells:
             break
     if width(right) >= cells:

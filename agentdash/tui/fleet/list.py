@@ -11,17 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from textual.message import Message
+
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import COLUMNS, SANDBOX_COLUMNS, Layout, layout, row_lines, sandbox_lines
-from agentdash.tui.fleet.groups import Head
-from agentdash.tui.fleet.rows import Row
+from agentdash.tui.fleet.rows import Head, Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import GROUP_TONES, UNICODE, Glyphs
-from agentdash.tui.view import View, WorkerPointed
+from agentdash.tui.view import View
 
 _EDGES_CELLS: Final = 2
 """The cursor before a row, and the margin between its last column and the scroll bar."""
+
+
+class WorkerPointed(Message):
+    """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+        super().__init__()
 
 
 def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int) -> list[Line]:
@@ -55,11 +64,6 @@ class FleetList(Choices):
         self._by_id: Mapping[str, Worker] = {}
         self._shows_sandboxes = False
 
-    @property
-    def _cells(self) -> int:
-        """Width of a row."""
-        return self.room - _EDGES_CELLS
-
     def set_layout(self, glyphs: Glyphs, *, shows_sandboxes: bool) -> None:
         """Fit the rows into the present width.
 
@@ -67,7 +71,7 @@ class FleetList(Choices):
             shows_sandboxes: in place of what workers do, what their sandboxes are.
         """
         self._shows_sandboxes = shows_sandboxes
-        new = layout(SANDBOX_COLUMNS if shows_sandboxes else COLUMNS, self._cells, glyphs)
+        new = layout(SANDBOX_COLUMNS if shows_sandboxes else COLUMNS, self.room - _EDGES_CELLS, glyphs)
         if new != self.column_layout:
             self.column_layout = new
             self._heights.clear()
@@ -86,8 +90,6 @@ class FleetList(Choices):
         """Show rows with the cursor on the selected worker.
 
         Args:
-            rows: in their order.
-            view: the workers, and the selected one.
             placeholder: lines to show without rows.
             past: number of past workers without rows: they are counted below a head.
             is_held: rows keep their heights.
@@ -120,7 +122,7 @@ class FleetList(Choices):
         """Return the lines of a row."""
         row = self.rows[index]
         lines = sandbox_lines if self._shows_sandboxes else row_lines
-        return lines((row, self._by_id[row.id]), self.column_layout, self._cells, self.look)
+        return lines((row, self._by_id[row.id]), self.column_layout, self.room - _EDGES_CELLS, self.look)
 
     def cursor_moved(self) -> None:
         """Post the worker under the cursor."""

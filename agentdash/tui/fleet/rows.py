@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
+from agentdash.model.git import Repository
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import URGENCY, Group, State
 from agentdash.model.worker import Worker
 from agentdash.prices import priced_usd
-from agentdash.tui.fleet.groups import GROUPINGS, HEADS, PINNED, Family, Head, rank
+from agentdash.tui.primitives.spans import Tone
+from agentdash.tui.theme import GROUP_TONES
 
+Family: TypeAlias = list[tuple[Worker, int]]
+"""The members of a family with their depth, parents before their children."""
+
+
+class Head(NamedTuple):
+    """What stands above the rows of a group."""
+
+    name: str
+    detail: str = ""
+    """Stands behind the name."""
+    tone: Tone = "title"
+
+
+_GROUPS: Final = tuple(Group)
+HEADS: Final = {
+    group: Head(group.value.replace("-", " ").upper(), tone=GROUP_TONES[group]) for group in _GROUPS
+} | {Group.PAST: Head("PAST", "x hides them", GROUP_TONES["past"])}
+PINNED: Final = Head("PINNED")
+"""Above the families with a pinned member, before all groups."""
+GroupOf = Callable[[Family, Mapping[str, Repository]], tuple[tuple[str | int, ...], Head]]
+"""Returns the place of a family's group among the groups, and its head.
+
+The repositories are those of the directories of workers.
+"""
 SortKey = Callable[[Worker], tuple[float, ...] | str]
 
 
@@ -50,6 +77,7 @@ SORTS: Final[dict[str, SortKey]] = {
     "name": lambda worker: worker.title.casefold(),
 }
 """By what the families of a group can be sorted; the smallest comes first."""
+USUAL_SORT: Final = "attention"
 
 
 class Order(NamedTuple):
@@ -57,7 +85,7 @@ class Order(NamedTuple):
 
     groups: str = "state"
     """A name of `GROUPINGS`."""
-    sort: str = "attention"
+    sort: str = USUAL_SORT
     """A name of `SORTS`."""
     folded: frozenset[str] = frozenset()
     """Ids of workers whose descendants are hidden."""
@@ -82,13 +110,13 @@ def arrange(workers: Sequence[Worker], order: Order, tree: tuple[str, str, str])
     families = _families(workers)
     if not order.shows_past:
         families = [each for each in families if _is_pinned(each) or not _is_past(each)]
-    families.sort(key=lambda family: min((rank(worker), key(worker)) for worker, _ in family))
+    families.sort(key=lambda family: min((_rank(worker), key(worker)) for worker, _ in family))
     pinned = [each for each in families if _is_pinned(each)]
     pinned.sort(key=lambda family: family[0][0].title.casefold())  # by what does not change
-    group_of = GROUPINGS[order.groups](workers)
+    known = {f"{each.host or ''}:{each.git.root}": each.git for each in workers if each.git is not None}
     tags, folded = tell_apart(workers), _folded(workers, order)
     rows: list[Row] = []
-    grouped = [(*group_of(family), family) for family in families if not _is_pinned(family)]
+    grouped = [(*GROUPINGS[order.groups](each, known), each) for each in families if not _is_pinned(each)]
     grouped.sort(key=operator.itemgetter(0))
     for head, family in (*((PINNED, each) for each in pinned), *((head, each) for _, head, each in grouped)):
         shown, hidden = _unfold(family, folded)
@@ -185,3 +213,50 @@ def tell_apart(workers: Iterable[Worker]) -> dict[str, str]:
 
 _ID_CHARS: Final = 6
 """Of the end of a thread's id, which is random (UUIDv7)."""
+
+
+# ---------------------------------------------------------------- groups
+
+
+def _rank(worker: Worker) -> int:
+    """Return the place of a worker's state among the groups of states."""
+    return _GROUPS.index(worker.group)
+
+
+def _by_state(family: Family, _: Mapping[str, Repository]) -> tuple[tuple[str | int, ...], Head]:
+    first = min(_rank(worker) for worker, _ in family)
+    return (first,), HEADS[_GROUPS[first]]
+
+
+def _by_project(family: Family, known: Mapping[str, Repository]) -> tuple[tuple[str | int, ...], Head]:
+    """Group by the repository of the directory; its worktrees follow it, each with a head of its own."""
+    worker = family[0][0]
+    if not worker.cwd:
+        return (1,), Head("no directory")
+    git = worker.git or _repository(worker, known)
+    project, worktree = worker.cwd, ""
+    if git is not None:  # of a worktree the one to which it belongs; a bare repository itself
+        project, worktree = (git.common or git.root).removesuffix("/.git"), git.worktree or ""
+    name = posixpath.basename(project.rstrip("/")) or project
+    host = f"{worker.host}:" if worker.host else ""
+    place = (0, name.casefold(), worker.host or "", project, worktree)
+    return place, Head(name, f"worktree {worktree}" if worktree else host + project)
+
+
+def _repository(worker: Worker, known: Mapping[str, Repository]) -> Repository | None:
+    """Return the repository that others have in the directory of a worker without one: it is past."""
+    folder = worker.cwd or ""
+    while folder.strip("/"):
+        if found := known.get(f"{worker.host or ''}:{folder}"):
+            return found
+        folder = posixpath.dirname(folder)
+    return None
+
+
+def _by_host(family: Family, _: Mapping[str, Repository]) -> tuple[tuple[str | int, ...], Head]:
+    host = family[0][0].host
+    return (int(host is not None), host or ""), Head(host or "this machine")
+
+
+GROUPINGS: Final[Mapping[str, GroupOf]] = {"state": _by_state, "project": _by_project, "host": _by_host}
+"""How the list can be grouped."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from textual import getters, on
 from textual.app import ComposeResult
@@ -14,44 +13,26 @@ from textual.widget import Widget
 
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
-from agentdash.tui.fleet.groups import GROUPINGS
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.fleet.list import FleetList, empty_state
-from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, keep_places
+from agentdash.tui.fleet.rows import Order, Row, arrange, keep_places
 from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.page import Page
+from agentdash.tui.primitives.lines import Lines, Page
 from agentdash.tui.primitives.spans import Line, Span
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 from agentdash.tui.worker.panel import WorkerPanel
 
 HINTS = (
-    "jump",
-    "acknowledge",
-    "why",
-    "attention",
-    "sandboxes",
-    "copy-remedy",
-    "open",
-    "filter",
-    "sort",
-    "palette",
-    "help",
+    *("jump", "acknowledge", "why", "attention", "sandboxes", "copy-remedy"),
+    *("open", "filter", "sort", "palette", "help"),
 )
 PANEL_HINTS = ("back", "tab-right", "open", "copy-remedy", "why", "jump", "help")
 """What keys do while the panel has the focus."""
 WORKER_HINTS = (
-    "back",
-    "jump",
-    "tab-right",
-    "why",
-    "copy-remedy",
-    "acknowledge",
-    "copy-id",
-    "attention",
-    "help",
+    *("back", "jump", "tab-right", "why", "copy-remedy"),
+    *("acknowledge", "copy-id", "attention", "help"),
 )
 """What keys do while the worker has the whole screen."""
 
@@ -67,13 +48,6 @@ def filter_status(chosen: Filter, shown: int, total: int) -> Line:
         Span("esc", "key", "app.back"),
         Span(" clears", "muted"),
     )
-
-
-class _Behind(NamedTuple):
-    """What a worker that has the whole screen covers, and what is shown again after it."""
-
-    tab: str
-    focused: Widget | None
 
 
 class FleetScreen(Page):
@@ -103,7 +77,8 @@ class FleetScreen(Page):
     ) -> None:
         super().__init__()
         self._bar = bar
-        self._behind: _Behind | None = None
+        self._behind: tuple[str, Widget | None] | None = None
+        """What a worker that has the whole screen covers: the open tab, and what had the focus."""
         self.glyphs = glyphs
         self._filters = filters
         self._hints = hints
@@ -146,7 +121,7 @@ class FleetScreen(Page):
     def zoom(self, tab: str | None = None) -> None:
         """Give the selected worker the whole screen, and open a tab, if one is named."""
         if self._behind is None:
-            self._behind = _Behind(self.panel.open_tab, self.focused)
+            self._behind = self.panel.open_tab, self.focused
             self.set_focus(self.panel.tab)
         if tab is not None:
             self.panel.open_tab = tab
@@ -193,24 +168,6 @@ class FleetScreen(Page):
             return selected_id
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
 
-    def sort_by(self, name: str) -> None:
-        """Sort the families of each group by this name of `SORTS`."""
-        self.arrangement = self.arrangement._replace(sort=name)
-
-    def next_sort(self) -> str:
-        """Return the sort after the present one."""
-        names = list(SORTS)
-        return names[(names.index(self.arrangement.sort) + 1) % len(names)]
-
-    def next_grouping(self) -> str:
-        """Return the grouping after the present one."""
-        names = list(GROUPINGS)
-        return names[(names.index(self.arrangement.groups) + 1) % len(names)]
-
-    def group_by(self, name: str) -> None:
-        """Group the families by this name of `GROUPINGS`."""
-        self.arrangement = self.arrangement._replace(groups=name)
-
     def toggle_fold(self, worker: Worker) -> None:
         """Fold the descendants of a worker away, or unfold them."""
         order = self.arrangement
@@ -218,16 +175,6 @@ class FleetScreen(Page):
             self.arrangement = order._replace(unfolded=order.unfolded ^ {worker.id})
         else:
             self.arrangement = order._replace(folded=order.folded ^ {worker.id})
-
-    def toggle_past(self) -> None:
-        """Show or hide the rows of past workers."""
-        self.arrangement = self.arrangement._replace(shows_past=not self.arrangement.shows_past)
-
-    def cycle_from(self, start: str | None) -> list[str]:
-        """Return the ids of all rows, beginning after `start`, and wrapping."""
-        ids = [row.id for row in self.rows]
-        after = ids.index(start) + 1 if start in ids else 0
-        return ids[after:] + ids[:after]
 
     def draw(self, view: View) -> None:
         """Draw the view in all parts; the panel when the cursor rests."""
@@ -242,16 +189,11 @@ class FleetScreen(Page):
     def _draw_list(self, view: View) -> None:
         snapshot = view.snapshot
         self.fleet.set_layout(self.glyphs, shows_sandboxes=self.filter.bucket == "mismatch")
-        self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
+        self.titles.show([self.fleet.column_layout.titles(self.arrangement.sort, self.glyphs.sorted)])
         placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
         hides_past = snapshot is not None and not self.filter.active and not self.arrangement.shows_past
         past = snapshot.counts()["past"] if snapshot and hides_past else 0
         self.fleet.show_rows(self.rows, view, placeholder, past=past, is_held=self._is_held)
-
-    @property
-    def _shown_sort(self) -> str:
-        """The sort that its column is marked with; the usual one is not."""
-        return self.arrangement.sort if self.arrangement.sort != Order().sort else ""
 
     def apply_filter(self, chosen: Filter) -> None:
         """Put another filter in force."""

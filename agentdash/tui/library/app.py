@@ -20,8 +20,7 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.help import HelpScreen
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.list import LibraryList
-from agentdash.tui.library.model import LibraryModel
+from agentdash.tui.library.list import LibraryList, LibraryModel
 from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.choices import Choices
@@ -33,8 +32,6 @@ _REPORT_INTERVAL_S: Final = 0.1
 """Between two portions of entries or hits from a thread: a call for each would flood the event loop."""
 _REARRANGE_INTERVAL_S: Final = 1.0
 """Between two arrangements while entries arrive: rows that moved more often could not be read."""
-_LIST_KEYS: Final = ("down", "up", "top", "bottom", "page-down", "page-up")
-"""Keys that the lists handle themselves."""
 
 
 class SelectedSession(NamedTuple):
@@ -57,7 +54,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
 
     TITLE = "agentdash"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS = bindings(*(key for key in (*LIBRARY_KEYS, "tab-left", "tab-right") if key not in _LIST_KEYS))
+    BINDINGS = bindings(*LIBRARY_KEYS, "tab-left", "tab-right")
 
     def __init__(
         self,
@@ -184,7 +181,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _search_submitted(self, event: FilterBar.Closed) -> None:
         if event.submitted and event.text.strip():
             self._end_search()
-            self.search_job = TextSearch(event.text.strip(), [each.path for each in self.model.searched()])
+            found = [each.entry.path for family in self.model.matching for each in family.members]
+            self.search_job = TextSearch(event.text.strip(), found)
             self._search_worker = self.run_worker(self._run_search, thread=True, name="search")
         self.draw()
         focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)
@@ -257,15 +255,12 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.model.selected_key = entry.key
             self.exit(SelectedSession(entry.id, entry.path))
 
-    def action_fold(self) -> None:
-        """Unfold or fold the selected family."""
-        self._fold(None)
-
     def action_tab(self, step: int) -> None:
         """Unfold (1) or fold (-1) the selected family."""
-        self._fold(step > 0)
+        self.action_fold(step > 0)
 
-    def _fold(self, unfold: bool | None) -> None:
+    def action_fold(self, unfold: bool | None = None) -> None:
+        """Unfold or fold the selected family; None: whichever it is not."""
         if self.search_job is None and (entry := self._selected_entry()) is not None:
             self.model.selected_key = entry.key
             self.model.fold(entry.key, unfold)

@@ -11,14 +11,11 @@ from textual.app import ComposeResult
 from agentdash.replay.library.search import TextSearch
 from agentdash.tui.format import elide_middle
 from agentdash.tui.help import entries, keys, signs
-from agentdash.tui.keys import Key
-from agentdash.tui.library.cells import detail
-from agentdash.tui.library.list import HitList, LibraryList
-from agentdash.tui.library.model import LibraryModel
+from agentdash.tui.keys import Key, ids
+from agentdash.tui.library.list import HitList, LibraryList, LibraryModel, detail
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.page import Page
+from agentdash.tui.primitives.lines import Lines, Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
 
@@ -27,12 +24,7 @@ HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "so
 
 def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
     """Return the first lines: number of sessions, how many are read, the filter, their directory; then what
-    is wrong with the filter.
-
-    Args:
-        home: the directory of the sessions.
-        cells: width of the lines.
-    """
+    is wrong with the filter."""
     entries = model.entries.values()
     total, helped = len(entries), len(entries) - len(model.families)
     read = sum(entry.is_read for entry in entries)
@@ -48,8 +40,8 @@ def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
         spans.append(Span(f"  {read:,} read", "muted"))
     if unreadable:
         spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
-    right = Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted")
-    first = justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
+    right = Span(elide_middle(home, max(0, cells - 60), dots) + "  READ-ONLY ", "muted")
+    first = justify(spans, (right,), cells, dots)
     wrong = model.query.problem
     return [first, *(paragraph(wrong, cells - 1, "stuck", indent=1, cap=2) if wrong else ())]
 
@@ -116,22 +108,10 @@ class LibraryScreen(Page):
         self.sessions.focus()
 
     def show(self, model: LibraryModel, job: TextSearch | None, look: Look, problem: str | None) -> None:
-        """Draw the library.
-
-        Args:
-            job: the search that is open.
-            problem: why there are no sessions; None until that is known.
-        """
+        """Draw the library, and the search that is open; or why there are no sessions, once that is known."""
         self.set_class(job is not None, "-searching")
         self.top.show(head(model, self._home, self.size.width, look))
-        self.sessions.show_rows(
-            model.rows,
-            model.entries,
-            model.selected_key,
-            look,
-            self._placeholder(model, problem),
-            by_day=model.is_by_day,
-        )
+        self.sessions.show_model(model, look, self._placeholder(model, problem))
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
         self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
@@ -158,22 +138,10 @@ class LibraryScreen(Page):
 
 
 LIBRARY_KEYS: Final = (
-    *(
-        "down",
-        "up",
-        "top",
-        "bottom",
-        "page-down",
-        "page-up",
-        "open",
-        "filter",
-        "search",
-        "export",
-        "copy-resume",
-    ),
-    *("fold", "sort", "copy-id", "theme", "help", "back", "quit"),
+    *("open", "filter", "search", "export", "copy-resume", "fold", "sort", "copy-id"),
+    *("theme", "help", "back", "quit"),
 )
-"""Ids of the keys that the library handles."""
+"""Ids of the keys that the library handles, beside those of its lists."""
 _HELP: Final = {
     "open": "Replay the selected session and its family; a hit: from that moment on.",
     "filter": "Show only families with a matching session.",
@@ -185,10 +153,7 @@ _HELP: Final = {
 }
 """Help of keys that do something else here than in the dashboard."""
 TERMS: Final = (
-    (
-        "words",
-        "occur anywhere in a row or its detail, in any case and order: denied, mismatch, fork, api, 20 nov",
-    ),
+    ("words", "occur in a row or its detail, in any case and order: denied, mismatch, fork, 20 nov"),
     ('"two words"', "occur together"),
     ("!term", "inverts the term"),
     ("since:7d", "begun then or later; also 12h, yesterday, 2026-11-01, 2026-11-01T20:15"),
@@ -199,7 +164,7 @@ TERMS: Final = (
 def library_help(table: Mapping[str, Key], glyphs: Glyphs, cells: int) -> list[Line]:
     """Return the help of the library: the keys, the terms of the filter, the signs."""
     return [
-        *keys("Keys", (table[name] for name in LIBRARY_KEYS), cells, _HELP),
+        *keys("Keys", (table[name] for name in (*ids("lines"), *LIBRARY_KEYS)), cells, _HELP),
         *entries("Filter: every term has to match", ((term, "key", text) for term, text in TERMS), cells),
         *entries("Signs", signs(glyphs), cells),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.style import Style
+from textual import on
 from textual.events import Blur, Click, Focus
 from textual.geometry import Region
 from textual.message import Message
@@ -119,15 +120,9 @@ class Choices(Lines):
             for y in range(top, top + self.height_of(changed)):
                 self._painted.pop(y, None)
                 self.refresh_line(y)
-        # the head above the first item comes into view with it
-        top = 0 if index == 0 else self.top_of(index)
-        self.scroll_to_region(
-            Region(0, top, 1, self.top_of(index) + self.height_of(index) - top),
-            animate=False,
-            force=True,
-            immediate=True,
-            x_axis=False,
-        )
+        top = self.top_of(index) if index else 0  # the head above the first item comes into view with it
+        shown = Region(0, top, 1, self.top_of(index) + self.height_of(index) - top)
+        self.scroll_to_region(shown, animate=False, force=True, immediate=True, x_axis=False)
 
     def tone_style(self, tone: Tone, row: int) -> Style:
         """Return the style of a tone, with the cursor's background in the selected item."""
@@ -174,10 +169,8 @@ class Choices(Lines):
             if event.chain == 2:
                 self.post_message(self.Opened())
 
-    def on_focus(self, _: Focus) -> None:
+    @on(Focus)
+    @on(Blur)
+    def _focus_changed(self) -> None:
         """Repaint: the cursor looks different with the focus."""
-        self.repaint()
-
-    def on_blur(self, _: Blur) -> None:
-        """Repaint: the cursor looks different without the focus."""
         self.repaint()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from textual import events, on
@@ -21,12 +20,6 @@ from agentdash.tui.primitives.spans import Line
 _MAX_LENGTH: Final = 500
 """Characters. Each key costs time in proportion to the text, so one of a megabyte would stop the screen."""
 _NAME: Final = re.compile(r"(?<!\S)@([\w-]+)")
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-def expanded(text: str, saved: Mapping[str, str]) -> str:
-    """Return a filter with the saved ones in place of their names; `@name` of none of them is a word."""
-    return _NAME.sub(lambda match: saved.get(match[1], match[0]), text)
 
 
 class LineInput(Input):
@@ -76,32 +69,29 @@ class FilterBar(Horizontal):
 
     BINDINGS = bindings("back")
 
-    class Edited(Message):
+    class _Typed(Message):
+        """What was typed.
+
+        Args:
+            submitted: whether by enter.
+        """
+
+        def __init__(self, bar: FilterBar, text: str, *, submitted: bool = False) -> None:
+            self.bar = bar
+            self.text = text
+            self.submitted = submitted
+            super().__init__()
+
+        @property
+        def control(self) -> FilterBar:
+            """The bar that sent it, for selectors of `on`."""
+            return self.bar
+
+    class Edited(_Typed):
         """The text in the input changed."""
 
-        def __init__(self, bar: FilterBar, text: str) -> None:
-            self.bar = bar
-            self.text = text
-            super().__init__()
-
-        @property
-        def control(self) -> FilterBar:
-            """The bar that sent it, for selectors of `on`."""
-            return self.bar
-
-    class Closed(Message):
-        """Editing has ended: by enter (`submitted`) or by esc."""
-
-        def __init__(self, bar: FilterBar, *, submitted: bool, text: str = "") -> None:
-            self.bar = bar
-            self.submitted = submitted
-            self.text = text
-            super().__init__()
-
-        @property
-        def control(self) -> FilterBar:
-            """The bar that sent it, for selectors of `on`."""
-            return self.bar
+    class Closed(_Typed):
+        """Editing has ended: by enter, or by esc, without a text."""
 
     def __init__(
         self,
@@ -109,18 +99,17 @@ class FilterBar(Horizontal):
         id: str = "filter",  # noqa: A002 - Textual's own name for it
         sign: str = "/",
         hint: str = "words in any column, ! inverts",
-        saved: Mapping[str, str] = _NONE,
+        saved: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(id=id)
         self._sign = sign
-        self._hint = hint
-        self._saved = saved
+        self._saved = saved or {}
+        names = "".join(f" @{name}" for name in self._saved)
+        self._hint = f"{hint};{names}" if names else hint
 
     def compose(self) -> ComposeResult:
         """Compose the input and the status line that takes its place."""
-        names = "".join(f" @{name}" for name in self._saved)
-        hint = f"{self._hint};{names}" if names else self._hint
-        words = LineInput(hint)
+        words = LineInput(self._hint)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
         yield words
@@ -136,20 +125,24 @@ class FilterBar(Horizontal):
         self.set_class(active, "-active")
         self.query_one(Lines).show([line])
 
+    def _expanded(self, text: str) -> str:
+        """Return a filter with the saved ones in place of their names; `@name` of none of them is a word."""
+        return _NAME.sub(lambda match: self._saved.get(match[1], match[0]), text)
+
     def action_back(self) -> None:
         """Close the input and discard its text."""
         self.remove_class("-editing")
         self.query_one(LineInput).close()
-        self.post_message(self.Closed(self, submitted=False))
+        self.post_message(self.Closed(self, ""))
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         if self.has_class("-editing"):
-            self.post_message(self.Edited(self, expanded(event.value, self._saved)))
+            self.post_message(self.Edited(self, self._expanded(event.value)))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.remove_class("-editing")
-        self.post_message(self.Closed(self, submitted=True, text=expanded(event.value, self._saved)))
+        self.post_message(self.Closed(self, self._expanded(event.value), submitted=True))

@@ -1,4 +1,4 @@
-"""Lines of toned text that repaint only what changed: the base of all widgets."""
+"""Screens, and lines of toned text that repaint only what changed: the base of all widgets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.style import Style
 from textual.events import Resize
 from textual.geometry import Region, Size
 from textual.message import Message
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -17,6 +18,19 @@ from agentdash.tui.keys import bindings, ids
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, mark, plain
 from agentdash.tui.textual_internals import part_style
 from agentdash.tui.theme import ASCII, ascii_signs
+
+
+class Page(Screen[None]):
+    """A screen that is laid out for the size that the terminal has now."""
+
+    def on_resize(self, event: Resize) -> None:
+        """Ignore sizes that the terminal has no longer.
+
+        Each layout makes Textual post its size to the screen again. Two sizes that wait at once, with another
+        message between them, as while painting is batched, would follow each other without end.
+        """
+        if event.size != self.app.size:
+            event.prevent_default()
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):

@@ -10,7 +10,6 @@ from typing import Final
 
 from agentdash.model.changes import DirectoryDiff
 from agentdash.model.conversation import (
-    CallRecord,
     Conversation,
     ConversationTurn,
     Message,
@@ -19,7 +18,6 @@ from agentdash.model.conversation import (
     outcome_words,
     shown_paths,
 )
-from agentdash.model.events import Escalation
 from agentdash.model.thread import Call
 from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
@@ -58,34 +56,16 @@ def absent_lines(tab: str, worker: Worker, cells: int, look: Look) -> list[Line]
     else:
         return paragraph("Reading the session's file.", cells, "muted")
     if tab == "Commands" and worker.calls:
-        return _command_lines([record(call) for call in worker.calls], cells, look)
+        return _command_lines(worker.calls, cells, look)
     return paragraph(why, cells, "muted")
 
 
-def record(call: Call) -> CallRecord:
-    """Return a call of a snapshot as one of a conversation."""
-    return CallRecord(
-        id=call.id,
-        at=call.at,
-        kind="command" if call.kind == "poll" else call.kind,
-        tool=call.tool,
-        text=call.text,
-        cwd=call.cwd,
-        by_user=call.by_user,
-        escalation=call.escalation,
-        ended_at=call.ended_at,
-        outcome=call.outcome,
-        exit_code=call.exit_code,
-        denial=call.denial.quote if call.denial else None,
-    )
-
-
-def call_words(call: CallRecord) -> Line:
+def call_words(call: Call) -> Line:
     """Return what was called: `$ pytest -q`."""
     return Span(f"{call.label} ", "muted"), Span(call.text)
 
 
-def outcome(call: CallRecord, now: float) -> Span:
+def outcome(call: Call, now: float) -> Span:
     """Return how a call ended and how long it took: `ok 0.2s`, `exit 1 2.0s`, `denied`, `running 9s`."""
     if call.outcome is None:
         return Span(f"running {age(now - call.at)}", "live")
@@ -123,14 +103,16 @@ def _turn(turn: ConversationTurn, skipped: int, cells: int, look: Look) -> Itera
     before: object = None
     for entry in turn.entries[skipped:]:
         if isinstance(entry, Message):
-            if isinstance(before, CallRecord):
+            if isinstance(before, Call):
                 yield BLANK
             tone: Tone = "strong" if entry.role == "user" else ""
             head = (Span(_ROLES[entry.role], "muted"),)
             yield from paragraph(entry.text.strip(), cells, tone, head=head, cap=_MAX_MESSAGE_LINES)
             yield BLANK
         else:
-            yield from _call(entry, cells, look)
+            left = (Span("  "), *call_words(entry))
+            yield justify(left, (outcome(entry, look.now),), cells, look.glyphs.ellipsis)
+            yield from _denied(entry, 4, cells)
         before = entry
     if turn.how == "aborted" or turn.error:
         yield from paragraph(f"{turn.how or 'ended'}: {turn.error or ''}".rstrip(": "), cells, "stuck")
@@ -142,41 +124,27 @@ def _rule(turn: ConversationTurn, cells: int, look: Look) -> Line:
     return Span(title, "title"), Span(look.glyphs.rule * max(0, cells - len(title)), "rule")
 
 
-def _call(call: CallRecord, cells: int, look: Look) -> list[Line]:
-    """Return a call on one line, and what was denied on another."""
-    left = (Span("  "), *call_words(call))
-    lines = [justify(left, (outcome(call, look.now),), cells, look.glyphs.ellipsis)]
-    if call.denial:
-        lines += paragraph(call.denial, cells, "stuck", head=(Span("    denied: ", "stuck"),), cap=4)
-    return lines
-
-
 # ---------------------------------------------------------------- changes
 
 
 def _changes(found: Conversation, cells: int, look: Look) -> list[Line]:
     """Return the files changed with their diffs, the newest turn first."""
     lines: list[Line] = []
-    entries = 0
+    shown = 0
     for turn in reversed(found.turns):
         changing = [call for call in turn.calls if call.changes]
-        if not changing:
-            continue
-        entries += len(changing)
-        if entries > _MAX_ENTRIES:
+        shown += len(changing)
+        if shown > _MAX_ENTRIES:
             return [*lines, *_gap(found, cells, 0, 1)]
-        lines += [_rule(turn, cells, look)]
+        lines += [_rule(turn, cells, look)] if changing else []
         for call in changing:
             lines += _changed_files(call, cells, look)
-    gap = _gap(found, cells, 1, 1)
-    if not lines:
-        none = "No patch has changed a file. What commands write is not listed here."
-        return [*paragraph(none, cells, "muted"), *gap]
-    return [*lines, *gap]
+    none = "No patch has changed a file. What commands write is not listed here."
+    return [*(lines or paragraph(none, cells, "muted")), *_gap(found, cells, 1, 1)]
 
 
-def _changed_files(call: CallRecord, cells: int, look: Look) -> Iterator[Line]:
-    tone: Tone = "stuck" if call.has_changed is False else "muted"
+def _changed_files(call: Call, cells: int, look: Look) -> Iterator[Line]:
+    tone: Tone = "stuck" if call.failed else "muted"
     for change in call.changes:
         right = (Span(f"{change_words(call, change)} {line_counts(change)}".rstrip(), tone),)
         yield justify((Span(shown_paths(change, call.cwd), "strong"),), right, cells, look.glyphs.ellipsis)
@@ -215,7 +183,7 @@ def _commands(found: Conversation, cells: int, look: Look) -> list[Line]:
     return [*lines, *_gap(found, cells, len(shown), len(commands))]
 
 
-def _command_lines(shown: Sequence[CallRecord], cells: int, look: Look) -> list[Line]:
+def _command_lines(shown: Sequence[Call], cells: int, look: Look) -> list[Line]:
     """Return when each command ran, the whole command, how it ended, how long it took."""
     column = stamp_cells((call.at for call in shown), look.now)
     lines: list[Line] = []
@@ -229,18 +197,18 @@ def _command_lines(shown: Sequence[CallRecord], cells: int, look: Look) -> list[
     return lines
 
 
-def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
+def _about(call: Call, indent: int, cells: int) -> Iterator[Line]:
     """Yield what is unusual about a command: that the user typed it, what it asked for, what was denied."""
     if call.by_user:
         yield from paragraph("typed by the user: runs without a sandbox", cells, "muted", indent=indent)
-    if call.escalation:
-        yield from paragraph(_escalation_words(call.escalation), cells, "muted", indent=indent, cap=2)
-    if call.denial:
-        denied = (Span(" " * indent + "denied: ", "stuck"),)
-        yield from paragraph(call.denial, cells, "stuck", head=denied, cap=4)
+    if asked := call.escalation:
+        for_what = "to leave the sandbox" if asked.kind == "escalated" else "for more permissions"
+        text = f"asked {for_what}: {asked.reason or 'no reason given'}"
+        yield from paragraph(text, cells, "muted", indent=indent, cap=2)
+    yield from _denied(call, indent, cells)
 
 
-def _escalation_words(escalation: Escalation) -> str:
-    """Return what a call asked for beyond its policy, and why."""
-    for_what = "to leave the sandbox" if escalation.kind == "escalated" else "for more permissions"
-    return f"asked {for_what}: {escalation.reason or 'no reason given'}"
+def _denied(call: Call, indent: int, cells: int) -> list[Line]:
+    """Return what was denied, on lines of its own."""
+    head = (Span(" " * indent + "denied: ", "stuck"),)
+    return paragraph(call.denial.quote, cells, "stuck", head=head, cap=4) if call.denial else []

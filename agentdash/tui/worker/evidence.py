@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.model.causes import Cause, causes
-from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import FIELD_LABELS, Side, Verdict, difference, sides
 from agentdash.model.layers import DifferingField
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp, stamp_cells
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph
+from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look, sign
 
 _SOURCE_CELLS: Final = 12
@@ -33,6 +32,7 @@ def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
     assessment = worker.assessment
     since = f"  since {stamp(assessment.since, look.now)}" if assessment.since is not None else ""
     state = evidence(assessment.evidence, cells, look) or [(Span("There is no evidence.", "muted"),)]
+    links = [line for link in worker.links for line in paragraph(f"{link.to}: {link.by}", cells, indent=2)]
     parts = (
         [
             (sign(worker, look.glyphs), Span(since, "muted")),
@@ -41,7 +41,7 @@ def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
         ],
         _verdict(worker, cells, look),
         _policies(worker, cells, look),
-        _links(worker, cells),
+        [(Span("Linked to", "title"),), *links] if links else [],
         _facts(worker, cells),
     )
     lines = [line for part in parts if part for line in (*part, BLANK)]
@@ -91,12 +91,6 @@ def _policies(worker: Worker, cells: int, look: Look) -> list[Line]:
     return lines
 
 
-def _links(worker: Worker, cells: int) -> list[Line]:
-    """Return the processes and panes linked to the worker, each with its reason."""
-    links = [line for link in worker.links for line in paragraph(f"{link.to}: {link.by}", cells, indent=2)]
-    return [(Span("Linked to", "title"),), *links] if links else []
-
-
 def _facts(worker: Worker, cells: int) -> list[Line]:
     """Return where the worker's data is found, and what it has used."""
     pane = worker.pane
@@ -122,17 +116,20 @@ def _facts(worker: Worker, cells: int) -> list[Line]:
 
 
 def cause_details(cause: Cause, cells: int, look: Look) -> list[Line]:
-    """Return a cause with its meaning, the remedy first, then each finding with both sides."""
-    lines = _heading(cause, cells, look)
+    """Return a cause since when, with its meaning, then each finding with both sides; the overview has the
+    fix."""
+    since = min(finding.since for finding in cause.findings)
+    times = sum(finding.count for finding in cause.findings)
+    words = f"{look.glyphs.directions[cause.worst.direction]} {cause.words}"
+    about = f"since {stamp(since, look.now)}, {times}x {look.glyphs.dot} {', '.join(cause.kinds)}"
+    lines = paragraph(words, cells, SEVERITY_TONES[cause.worst.severity])
+    lines += paragraph(about, cells, "muted", indent=2)
     for text in dict.fromkeys(finding.message for finding in cause.findings):
         lines += paragraph(text, cells, indent=2)
-    remedied = next((finding.remedy for finding in cause.findings if finding.remedy), None)
-    if remedied is not None:
-        lines += _remedy(remedied, cells)
     values = [_values(field, look) for finding in cause.findings for field in finding.fields]
     quotes = [side for finding in cause.findings for side in sides(finding)]
     for side in dict.fromkeys((*values, *quotes)):  # findings of one command quote the same
-        lines += labelled(side.label, side.text, cells)
+        lines += _labelled(side, cells)
     return lines
 
 
@@ -144,30 +141,9 @@ def _values(field: DifferingField, look: Look) -> Side:
     return Side(FIELD_LABELS[field.name], text)
 
 
-def _heading(cause: Cause, cells: int, look: Look) -> list[Line]:
-    """Return the words of a cause, since when it is so, and its kinds."""
-    tone = SEVERITY_TONES[cause.worst.severity]
-    since = min(finding.since for finding in cause.findings)
-    times = sum(finding.count for finding in cause.findings)
-    words = f"{look.glyphs.directions[cause.worst.direction]} {cause.words}"
-    about = f"since {stamp(since, look.now)}, {times}x {look.glyphs.dot} {', '.join(cause.kinds)}"
-    return [*paragraph(words, cells, tone), *paragraph(about, cells, "muted", indent=2)]
-
-
-def _remedy(remedy: Remedy, cells: int) -> list[Line]:
-    """Return what to change, where, and the command for one run: whole, since they are to be copied."""
-    lines = labelled("remedy (Y)", remedy.text, cells, "strong", cap=0)
-    for label, text in (("where", remedy.where), ("once", remedy.once)):
-        if text:
-            lines += labelled(label, text, cells, cap=0)
-    return lines
-
-
-def labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) -> list[Line]:
-    """Return a text beside its label, or below it where there is little room, in at most `cap` lines of the
-    usual width (0: all)."""
+def _labelled(side: Side, cells: int) -> list[Line]:
+    """Return a text beside its label, or below it where there is little room."""
     if cells >= _LABELS_BESIDE_FROM_CELLS:
-        head = (Span("  " + pad(label, _LABEL_CELLS), "muted"),)
-        return paragraph(text, cells, tone, head=head, cap=cap)
-    # lines of half the width
-    return [(Span(f"  {label}", "muted"),), *paragraph(text, cells, tone, indent=4, cap=2 * cap)]
+        head = (Span("  " + pad(side.label, _LABEL_CELLS), "muted"),)
+        return paragraph(side.text, cells, head=head, cap=3)
+    return [(Span(f"  {side.label}", "muted"),), *paragraph(side.text, cells, indent=4, cap=6)]

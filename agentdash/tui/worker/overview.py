@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 from typing import Final
 
 from rich.cells import cell_len
@@ -21,7 +22,7 @@ from agentdash.thresholds import passed
 from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
-from agentdash.tui.worker.conversation import call_words, outcome, record
+from agentdash.tui.worker.conversation import call_words, outcome
 from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
 
 _TIMELINE_BESIDE_FROM_CELLS: Final = 100
@@ -77,7 +78,7 @@ def cost_words(worker: Worker) -> str:
     """Return what a worker has cost, `$0.12`: by list prices, else by its screen; empty if not known."""
     found, shown = cost(worker.tokens.by_model), worker.on_screen
     if found is not None:
-        return cost_text(found) if found.usd is not None or found.priced_usd > 0 else ""
+        return cost_text(found)
     return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
@@ -92,14 +93,11 @@ def overview(worker: Worker, cells: int, look: Look, height: int) -> list[Line]:
         lines = summary(worker, cells, look, height)
         return [*lines, BLANK, *timeline(worker, cells, look)]
     room = cells * 3 // 5
-    left = summary(worker, room, look, height)
-    right = timeline(worker, cells - room - 3, look)
+    sides = summary(worker, room, look, height), timeline(worker, cells - room - 3, look)
     bar = Span(f" {_BAR[look.glyphs is ASCII]} ", "rule")
-    height = max(len(left), len(right))
-    left, right = (side + [BLANK] * (height - len(side)) for side in (left, right))
     return [
         (*line, Span(" " * (room - width(line))), bar, *beside)
-        for line, beside in zip(left, right, strict=True)
+        for line, beside in zip_longest(*sides, fillvalue=BLANK)
     ]
 
 
@@ -202,39 +200,30 @@ def remedies(worker: Worker) -> list[str]:
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Return the moments of a worker and the periods of its states, newest first."""
-    calls = {call.id: call for call in worker.calls}
     times = (*(moment.at for moment in worker.moments), *(period.since for period in worker.history))
     column = stamp_cells(times, look.now)
-    entries = [
-        (moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look, column))
-        for moment in worker.moments
-    ]
-    entries += [(period.since, 1, _period(period, cells, look, column)) for period in worker.history]
+    calls = {call.id: call for call in worker.calls}
+    entries = [(each.at, 0, *_moment(each, calls.get(each.call or ""), look)) for each in worker.moments]
+    entries += [(period.since, 1, *_period(period, look)) for period in worker.history]
     entries.sort(key=lambda entry: entry[:2])  # at the same time: the moment, then the state that it led to
-    return [line for _, _, line in reversed(entries)] or [(Span("No events have been read.", "muted"),)]
+    lines = []
+    for at, _, left, right in reversed(entries):
+        head = Span(pad(stamp(at, look.now), column) + "  ", "muted")
+        lines.append(justify((head, *left), right, cells, look.glyphs.ellipsis))
+    return lines or [(Span("No events have been read.", "muted"),)]
 
 
-def _moment(moment: Moment, call: Call | None, cells: int, look: Look, column: int) -> Line:
-    at = _at(moment.at, look, column)
-    if moment.kind == "call":
-        ran = record(call) if call else None
-        words = call_words(ran) if ran else (Span("$ ", "muted"), Span(moment.text))
-        return justify((at, *words), (outcome(ran, look.now),) if ran else (), cells, look.glyphs.ellipsis)
-    label = Span(f"{_LABELS.get(moment.kind, moment.kind)}: ", "muted")
-    text = Span(clean_line(moment.text), _TONES.get(moment.kind, ""))
-    return justify((at, label, text), (), cells, look.glyphs.ellipsis)
+def _moment(moment: Moment, call: Call | None, look: Look) -> tuple[Line, Line]:
+    """Return what happened, and how a call ended."""
+    if moment.kind == "call" and call is not None:
+        return call_words(call), (outcome(call, look.now),)
+    label = "$ " if moment.kind == "call" else f"{_LABELS.get(moment.kind, moment.kind)}: "
+    return (Span(label, "muted"), Span(clean_line(moment.text), _TONES.get(moment.kind, ""))), ()
 
 
-def _period(period: StatePeriod, cells: int, look: Look, column: int) -> Line:
+def _period(period: StatePeriod, look: Look) -> tuple[Line, Line]:
+    """Return a state with its reason, and how long it lasted."""
     state = State(period.state)
     lasted = age((look.now if period.until is None else period.until) - period.since)
-    left = (
-        _at(period.since, look, column),
-        Span(f"{look.glyphs.states[state]} {state_name(state)}  ", TONES_OF_STATES[state]),
-        Span(period.why, "muted"),
-    )
-    return justify(left, (Span(lasted, "muted"),), cells, look.glyphs.ellipsis)
-
-
-def _at(at: float, look: Look, column: int) -> Span:
-    return Span(pad(stamp(at, look.now), column) + "  ", "muted")
+    name = Span(f"{look.glyphs.states[state]} {state_name(state)}  ", TONES_OF_STATES[state])
+    return (name, Span(period.why, "muted")), (Span(lasted, "muted"),)

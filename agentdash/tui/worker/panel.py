@@ -31,32 +31,18 @@ _MARK_CELLS: Final = 2
 
 def tab_bar(chosen: str, cells: int, look: Look, name: str = "") -> Line:
     """Return the names of the tabs, the open one in brackets, behind the name of the worker."""
-    spans: list[Span] = []
-    if name:
-        title = elide(name, cells // 3, look.glyphs.ellipsis)
-        spans = [Span(look.glyphs.rule + " ", "rule"), Span(title, "strong"), Span(" ")]
-        spans.append(Span(look.glyphs.rule + " ", "rule"))
-    names = _visible_tabs(chosen, cells - width(spans))
-    if names[0] != TABS[0]:
-        spans.append(Span(look.glyphs.ellipsis, "muted"))
-    for each in names:
-        action = f"app.tab_named('{each}')"
-        if each == chosen:
-            spans.append(Span(f"[{each}]", "chosen", action))
-        else:
-            spans.append(Span(f" {each} ", "muted", action))
-    if names[-1] != TABS[-1]:
-        spans.append(Span(look.glyphs.ellipsis, "muted"))
-    return (*spans, Span(" " + look.glyphs.rule * max(0, cells - width(spans) - 1), "rule"))
-
-
-def _visible_tabs(chosen: str, cells: int) -> tuple[str, ...]:
-    """Return the tabs that fit, the open one among them; each takes two cells more than its name."""
-    room = cells - 2 * _MARK_CELLS
-    names = list(TABS)
-    while sum(len(name) + 2 for name in names) > room and len(names) > 1:
+    rule, more = Span(look.glyphs.rule + " ", "rule"), Span(look.glyphs.ellipsis, "muted")
+    title = Span(elide(name, cells // 3, look.glyphs.ellipsis), "strong")
+    spans = [rule, title, Span(" "), rule] if name else []
+    room, names = cells - width(spans) - 2 * _MARK_CELLS, list(TABS)
+    while sum(len(each) + 2 for each in names) > room and len(names) > 1:  # the open one stays
         del names[0 if names.index(chosen) > (len(names) - 1) / 2 else -1]
-    return tuple(names)
+    spans += [more] if names[0] != TABS[0] else []
+    for each in names:
+        is_open, action = each == chosen, f"app.tab_named('{each}')"
+        spans.append(Span(f"[{each}]", "chosen", action) if is_open else Span(f" {each} ", "muted", action))
+    spans += [more] if names[-1] != TABS[-1] else []
+    return (*spans, Span(" " + look.glyphs.rule * max(0, cells - width(spans) - 1), "rule"))
 
 
 class WorkerPanel(Vertical):

@@ -74,7 +74,7 @@ class SandboxRow(NamedTuple):
     tone: Tone = ""
 
 
-def sandbox_rows(sandbox: Sandbox, look: Look) -> list[SandboxRow]:
+def _rows(sandbox: Sandbox, look: Look) -> list[SandboxRow]:
     """Return the rows that have a value, those that a finding names first."""
     named: dict[LayerField, list[tuple[DifferingField, Finding]]] = {}
     for finding in sorted(sandbox.findings, key=lambda each: SEVERITIES.index(each.severity)):
@@ -157,7 +157,7 @@ def sandbox_sentence(sandbox: Sandbox) -> str:
 
 def sandbox_table(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     """Return the table as lines, then what stands in no column."""
-    rows = sandbox_rows(sandbox, look)
+    rows = _rows(sandbox, look)
     columns = [column for column in _COLUMNS if any(column in row.cells for row in rows)]
     if not columns:
         return [(*padded("Sandbox", _LABEL_CELLS, "title"), Span("Nothing is known of it.", "muted"))]
@@ -172,12 +172,10 @@ def sandbox_table(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     widths.append(room - sum(width + _GAP_CELLS for width in widths))
     at = sandbox.got.at
     seen = f"observed {stamp(at, look.now)}" if at is not None else ""
-    titled: list[Tone] = ["title" for _ in columns]
-    plain: list[Tone] = ["" for _ in columns]
-    lines = _table_row("Sandbox", [*columns, seen], widths, [*titled, "muted"])
+    lines = _table_row("Sandbox", [*columns, seen], widths, "title", "muted")
     for row in rows:
         texts = [*(row.cells.get(column, "-") for column in columns), row.remark]
-        lines += _table_row(f" {row.label}", texts, widths, [*plain, row.tone])
+        lines += _table_row(f" {row.label}", texts, widths, "", row.tone)
     return [*lines, *_below(sandbox, cells)]
 
 
@@ -192,30 +190,27 @@ def _chains(rows: Sequence[SandboxRow], columns: Sequence[str], cells: int, look
             yield from paragraph(row.remark, cells, row.tone, indent=3)
 
 
-def _table_row(label: str, texts: Sequence[str], widths: Sequence[int], tones: Sequence[Tone]) -> list[Line]:
-    """Return a row with its texts wrapped into their columns."""
+def _table_row(label: str, texts: Sequence[str], widths: Sequence[int], tone: Tone, last: Tone) -> list[Line]:
+    """Return a row with its texts wrapped into their columns, the last one in a tone of its own."""
     lines: list[Line] = []
     wrapped = (wrap(text, max(1, cells)) for text, cells in zip(texts, widths, strict=True))
-    for number, parts in enumerate(zip_longest(*wrapped, fillvalue="")):
+    for number, (*parts, remark) in enumerate(zip_longest(*wrapped, fillvalue="")):
         line = list(padded("" if number else label, _LABEL_CELLS, "title"))
-        for part, cells, tone in zip(parts, widths, tones, strict=True):
+        for part, cells in zip(parts, widths, strict=False):
             line += padded(part, cells + _GAP_CELLS, tone)
-        lines.append(tuple(line[:-1]))
+        lines.append((*line, Span(remark, last)))
     return lines
 
 
 def _below(sandbox: Sandbox, cells: int) -> list[Line]:
     """Return what is configured, and what started the newest command, beside the table."""
     policy = sandbox.configured
-    is_partial = policy is not None and policy.filesystem in (Filesystem.WORKSPACE, Filesystem.CUSTOM)
-    facts = (
-        ("writable", "  ".join(policy.writable_roots) or "nothing" if policy and is_partial else ""),
-        ("approval", policy.approval if policy else ""),
-        ("launcher", sandbox.launcher),
-        ("escalation", sandbox.escalation),
-    )
+    facts = {"approval": policy.approval if policy else "", "launcher": sandbox.launcher}
+    facts["escalation"] = sandbox.escalation
+    if policy and policy.filesystem in (Filesystem.WORKSPACE, Filesystem.CUSTOM):
+        facts = {"writable": "  ".join(policy.writable_roots) or "nothing", **facts}
     lines: list[Line] = []
-    for label, text in facts:
+    for label, text in facts.items():
         if text:
             head = (Span(pad(f" {label}", _LABEL_CELLS), "title"),)
             lines += paragraph(text, cells, head=head, cap=2)

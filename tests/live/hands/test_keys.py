@@ -11,7 +11,7 @@ import pytest
 from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
 from agentdash.tui.library.screen import LIBRARY_KEYS
-from agentdash.tui.transport.app import HINTS as REPLAY_HINTS
+from agentdash.tui.replay_app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
 from tests.live.hands.fleet import Fleet, real_fleet
@@ -39,7 +39,7 @@ def test_every_key_is_pressed() -> None:
     walks = (*WALKS.values(), REPLAY, DENIAL, LIBRARY)
     assert {part for key in KEYS for part in key.keys.split(",")} <= END.union(*map(pressed, walks))
     replay = (*WALKS["moves"], *WALKS["opens"], *REPLAY, *DENIAL)
-    library = (*LIBRARY_HINTS, *set(LIBRARY_KEYS) - {"page-down", "page-up", "back"})
+    library = (*LIBRARY_HINTS, *{*LIBRARY_KEYS, "down", "up", "top", "bottom"} - {"back"})
     for hints, walk in (*FOOTERS, (REPLAY_HINTS, replay), (library, LIBRARY)):
         for hint in hints:
             assert END.union(pressed(walk), {"escape"}) & {*BY_ID[hint].keys.split(",")}, hint

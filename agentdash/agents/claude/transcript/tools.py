@@ -12,7 +12,7 @@ import msgspec
 from agentdash.agents.claude.transcript import records
 from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
 from agentdash.agents.launchers import is_always_listed
-from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
+from agentdash.model.changes import Diff, FileChange, edited, file_changes, whole_file
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import AllowedBy, CallKind, Escalation, Outcome
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
@@ -107,22 +107,13 @@ def _asked(tool: str, arguments: Mapping[str, Any]) -> Iterator[Diff]:
     if not isinstance(path, str):
         return
     if tool == "Write":
-        yield Diff(path=path, kind="update", lines=_signed("+", arguments.get("content")))
+        yield edited(path, [(None, arguments.get("content"))])
     elif tool in _EDITS:
         edits = arguments.get("edits") if isinstance(arguments.get("edits"), list) else [arguments]
-        lines: list[str] = []
-        for edit in edits or ():
-            if isinstance(edit, Mapping):
-                lines += ["@@", *_signed("-", edit.get("old_string")), *_signed("+", edit.get("new_string"))]
-        yield Diff(path=path, kind="update", lines=lines)
+        objects = (edit for edit in edits or () if isinstance(edit, Mapping))
+        yield edited(path, ((edit.get("old_string", ""), edit.get("new_string")) for edit in objects))
     elif tool == "NotebookEdit":
-        yield Diff(path=path, kind="update", lines=_signed("+", arguments.get("new_source")))
-
-
-def _signed(sign: str, text: Any) -> list[str]:
-    if not isinstance(text, str) or not text:
-        return []
-    return [sign + line for line in text.removesuffix("\n").split("\n")]
+        yield edited(path, [(None, arguments.get("new_source"))])
 
 
 def applied_changes(result: bytes) -> tuple[FileChange, ...]:

@@ -22,7 +22,6 @@ import posixpath
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -68,10 +67,6 @@ class ConfigFile(msgspec.Struct, frozen=True):
     def get(self, *keys: str) -> Any:
         """Return the value at a path of keys, or None."""
         return look_up(self.values, keys)
-
-    def line(self, *keys: str) -> int | None:
-        """Return the line on which the statement that sets a key begins, or None."""
-        return find_line(self.text, keys)
 
 
 def read_config(path: Path, layer: RequestLayer, name: str | None = None) -> ConfigFile | None:
@@ -176,20 +171,6 @@ class ConfigLayers(msgspec.Struct, frozen=True):
         return (*self.files, *self.disabled, *self.managed)
 
     @property
-    def managed_config(self) -> ConfigFile | None:
-        """`managed_config.toml`."""
-        return next((file for file in self.managed if file.path.endswith("managed_config.toml")), None)
-
-    @property
-    def newest(self) -> float:
-        """When the newest of them was written (unix seconds)."""
-        return max((file.modified for file in (*self.files, *self.managed)), default=0.0)
-
-    def written_after(self, at: float) -> tuple[str, ...]:
-        """Return the files that were written after a time (unix seconds)."""
-        return tuple(file.path for file in self.all if file.modified > at)
-
-    @property
     def are_certain(self) -> bool:
         """Whether it is known which files count: all were read, and the trust of a project that has one, or
         where its root is, does not depend on more."""
@@ -205,32 +186,26 @@ def read_layers(home: str, cwd: str, arguments: Arguments, *, root: Path = Path(
         root: where its file system is mounted: `/proc/PID/root` of a process in another mount namespace.
     """
 
-    def read(path: str, layer: RequestLayer) -> ConfigFile | None:
-        return read_config(root / path.lstrip("/"), layer, path)
+    def read(layer: RequestLayer, *paths: str) -> list[ConfigFile]:
+        found = [read_config(root / path.lstrip("/"), layer, path) for path in paths]
+        return [file for file in found if file is not None]
 
-    ignores_user = arguments.last("ignore-user-config") is not None
-    user = None if ignores_user else read(posixpath.join(home, "config.toml"), RequestLayer.USER)
-    trust = _trust(user, cwd, root)
-    projects = [
-        file
-        for folder in _project_folders(cwd, root)
-        if posixpath.join(folder, ".codex") != posixpath.normpath(home)
-        and (file := read(posixpath.join(folder, ".codex/config.toml"), RequestLayer.PROJECT)) is not None
-    ]
+    user = [] if arguments.last("ignore-user-config") else read(RequestLayer.USER, f"{home}/config.toml")
+    folders = _project_folders(cwd, root)
+    trust = _trust(user[0], folders, root) if user else None
+    places = [f"{folder.rstrip('/')}/.codex" for folder in folders]
+    own = posixpath.normpath(home)
+    project = read(RequestLayer.PROJECT, *(f"{place}/config.toml" for place in places if place != own))
     named = arguments.last("profile")
-    profile = None
+    profile = []
     if named is not None and "/" not in named.value:
-        profile = read(posixpath.join(home, f"{named.value}.config.toml"), RequestLayer.PROFILE)
-    managed = (
-        read(posixpath.join(ETC, name), RequestLayer.MANAGED)
-        for name in ("managed_config.toml", "requirements.toml")
-    )
-    system = read(posixpath.join(ETC, "config.toml"), RequestLayer.SYSTEM)
-    counting = (system, user, profile, *(projects if trust == "trusted" else ()))
+        profile = read(RequestLayer.PROFILE, f"{home}/{named.value}.config.toml")
+    system = read(RequestLayer.SYSTEM, f"{ETC}/config.toml")
+    is_trusted = trust == "trusted"
     return ConfigLayers(
-        files=tuple(file for file in counting if file is not None),
-        managed=tuple(file for file in managed if file is not None),
-        disabled=() if trust == "trusted" else tuple(projects),
+        files=(*system, *user, *profile, *(project if is_trusted else ())),
+        managed=tuple(read(RequestLayer.MANAGED, f"{ETC}/managed_config.toml", f"{ETC}/requirements.toml")),
+        disabled=() if is_trusted else tuple(project),
         trust=trust,
     )
 
@@ -241,60 +216,43 @@ def directory(arguments: Arguments, cwd: str) -> str:
     return posixpath.normpath(posixpath.join(cwd, option.value)) if option and option.value else cwd
 
 
-def _trust(user: ConfigFile | None, cwd: str, root: Path) -> Trust | None:
-    if user is None:
-        return None
-    top = _repository(cwd, root)
-    for folder in dict.fromkeys((cwd, top, *_main_repository(top, root))):
+def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
+    """Return the directories of a trusted project, its root first, whose `.codex` counts and is wanted."""
+    folders = _project_folders(cwd, Path("/"))
+    wanted = list(filter(is_wanted, folders))
+    user = read_config(Path(home, "config.toml"), RequestLayer.USER) if wanted else None
+    return wanted if user is not None and _trust(user, folders, Path("/")) == "trusted" else []
+
+
+def _project_folders(cwd: str, root: Path) -> list[str]:
+    """Return the directories from the root of the repository to the working directory; that alone without a
+    repository."""
+    folder = PurePosixPath(posixpath.normpath(cwd))
+    above = [str(each) for each in (folder, *folder.parents)][:_MAX_PARENTS]
+    for number, each in enumerate(above):
+        with suppress(OSError):  # a recorded directory may have a name that no file can have
+            if (root / each.lstrip("/") / ".git").exists():
+                return above[number::-1]
+    return above[:1]
+
+
+def _trust(user: ConfigFile, folders: Sequence[str], root: Path) -> Trust | None:
+    for folder in (folders[-1], folders[0], _main_repository(folders[0], root)):
         level = user.get("projects", folder, "trust_level")
         if level in ("trusted", "untrusted"):
             return "trusted" if level == "trusted" else "untrusted"
     return None
 
 
-def _main_repository(top: str, root: Path) -> Iterator[str]:
-    """Yield the repository that a linked worktree belongs to: its `.git` is a file that names it."""
+def _main_repository(top: str, root: Path) -> str:
+    """Return the repository that a linked worktree belongs to, whose `.git` is a file that names it; an empty
+    path for others."""
     try:
         text = read_text(root / top.lstrip("/") / ".git")
     except (OSError, UnicodeDecodeError):
-        return
-    named = text.partition("gitdir:")[2].strip()
-    main = named.partition("/.git/worktrees/")
-    if main[1] and main[0].startswith("/"):
-        yield posixpath.normpath(main[0])
-
-
-def _repository(cwd: str, root: Path) -> str:
-    """Return the root of the repository of a directory; the directory itself without one."""
-    for folder in _parents(cwd):
-        with suppress(OSError):  # a recorded directory may have a name that no file can have
-            if (root / folder.lstrip("/") / ".git").exists():
-                return folder
-    return cwd
-
-
-def _project_folders(cwd: str, root: Path) -> Sequence[str]:
-    """Return the directories from the root of the repository to the working directory."""
-    top = _repository(cwd, root)
-    folders = [
-        folder for folder in _parents(cwd) if folder == top or folder.startswith(top.rstrip("/") + "/")
-    ]
-    return folders[::-1]
-
-
-def _parents(cwd: str) -> list[str]:
-    """Return a directory and those above it."""
-    folder = PurePosixPath(posixpath.normpath(cwd))
-    return [str(each) for each in (folder, *folder.parents)][:_MAX_PARENTS]
-
-
-def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
-    """Return the directories of a trusted project, its root first, whose `.codex` counts and is wanted."""
-    wanted = [folder for folder in _project_folders(cwd, Path("/")) if is_wanted(folder)]
-    if not wanted:
-        return []
-    user = read_config(Path(home, "config.toml"), RequestLayer.USER)
-    return wanted if _trust(user, cwd, Path("/")) == "trusted" else []
+        return ""
+    main, found, _ = text.partition("gitdir:")[2].strip().partition("/.git/worktrees/")
+    return posixpath.normpath(main) if found and main.startswith("/") else ""
 
 
 # ---------------------------------------------------------------- settings by layer: files and arguments
@@ -319,7 +277,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Stack:
-    """The settings of one Codex, by layer, the weakest first.
+    """The settings of one Codex, by layer.
 
     Args:
         files: its configuration files, the weakest first; managed ones are left out here.
@@ -327,24 +285,25 @@ class Stack:
     """
 
     def __init__(
-        self, arguments: Arguments, files: Sequence[ConfigFile], managed: ConfigFile | None = None
+        self, arguments: Arguments, files: Sequence[ConfigFile], managed: Sequence[ConfigFile] = ()
     ) -> None:
         self.arguments = arguments
         self.typed = _typed_settings(arguments)
         """What options other than `-c` set."""
         self._overrides = list(arguments.overrides())
-        above = () if managed is None else (managed,)
-        self._layers: list[Callable[[Keys], Setting | None]] = [
-            self.typed.get,
-            *(partial(setting_of, file) for file in above),
-            self._of_overrides,
-            *(partial(setting_of, file) for file in reversed(files)),
-        ]
-        """Look a key up in one layer; the strongest first."""
+        self._files = files[::-1]
+        self._managed = [file for file in managed if file.path.endswith("managed_config.toml")]
+
+    def _settings(self, keys: Keys) -> Iterator[Setting | None]:
+        """Yield the setting of a key in each layer, the strongest first."""
+        yield self.typed.get(keys)
+        yield from (setting_of(file, keys) for file in self._managed)
+        yield self._of_overrides(keys)
+        yield from (setting_of(file, keys) for file in self._files)
 
     def find(self, *keys: str) -> Setting | None:
         """Return the strongest setting of a key."""
-        return next((found for layer in self._layers if (found := layer(keys)) is not None), None)
+        return next((found for found in self._settings(keys) if found is not None), None)
 
     def look(self, *keys: str) -> Any:
         """Return the strongest value of a key."""
@@ -354,9 +313,8 @@ class Stack:
     def find_any(self, *either: Keys) -> tuple[Keys, Setting] | None:
         """Return the strongest value of keys that exclude each other, with its key; of one layer, the one
         that is named first here."""
-        for layer in self._layers:
-            for keys in either:
-                found = layer(keys)
+        for layer in zip(*map(self._settings, either), strict=True):
+            for keys, found in zip(either, layer, strict=True):
                 if found is not None and not isinstance(found.value, Mapping):
                     return keys, found
         return None
@@ -408,14 +366,10 @@ def setting_of(file: ConfigFile, keys: Keys) -> Setting | None:
     value = file.get(*keys)
     if value is None:
         return None
-    return Setting(value, file.layer, statement(keys, value), file.path, file.line(*keys))
-
-
-def statement(keys: Keys, value: Any) -> str:
-    """Return a setting on one line, as in a configuration file."""
-    if isinstance(value, Mapping):
-        return f"[{'.'.join(keys)}]"
-    return cap(f"{'.'.join(keys)} = {json.dumps(value, ensure_ascii=False, default=str)}")
+    name = ".".join(keys)
+    written = f"{name} = {json.dumps(value, ensure_ascii=False, default=str)}"
+    text = f"[{name}]" if isinstance(value, Mapping) else cap(written)
+    return Setting(value, file.layer, text, file.path, find_line(file.text, keys))
 
 
 def cap(text: str) -> str:

@@ -108,7 +108,7 @@ def request(layers: ConfigLayers, arguments: Arguments, *, cwd: str) -> tuple[As
     """Return the policy that was asked for, and the one that Codex makes of it."""
     decided = layers.trust is not None
     wanted = ask(Stack(arguments, layers.files), cwd=cwd, decided=decided)
-    stack = Stack(arguments, layers.files, layers.managed_config)
+    stack = Stack(arguments, layers.files, layers.managed)
     given = ask(stack, cwd=cwd, decided=decided)
     return wanted, _constrain(given, stack, layers.managed, cwd)
 

@@ -86,24 +86,33 @@ def read_request(
     measured = rules_of(version)
     # old versions had tables of profiles, and lists of domains that started a proxy
     may_differ = given.refusal is not None or wanted.policy.network is Network.MEDIATED
-    is_certain = bool(numbers_of(version)) and layers.are_certain
-    is_certain = is_certain and not (measured == FIRST_MEASURED and may_differ)
-    is_certain = is_certain and arguments.last("remote") is None
+    is_certain = (
+        bool(numbers_of(version))
+        and layers.are_certain
+        and not (measured == FIRST_MEASURED and may_differ)
+        and arguments.last("remote") is None
+    )
     found = requested(wanted, given if is_certain else None)
-    if not is_certain:
-        typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
-        found = replace(found, origins=typed)
-    if any(not _is_plain(path, root) for path in found.policy.writable_roots):
-        kept = tuple(origin for origin in found.origins if origin.field is not RequestField.WRITABLE_ROOTS)
-        found = replace(found, origins=kept)
+    are_plain = all(_is_plain(path, root) for path in found.policy.writable_roots)
     return replace(
         found,
-        files_written=layers.newest or None,
-        changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
+        origins=tuple(
+            origin
+            for origin in found.origins
+            if (is_certain or origin.layer is RequestLayer.ARGV)
+            and (are_plain or origin.field is not RequestField.WRITABLE_ROOTS)
+        ),
+        files_written=max((file.modified for file in (*layers.files, *layers.managed)), default=0.0) or None,
+        changed_files=_written_after(since, *layers.all),
         resumes=arguments.resumes,
         rules_of=measured,
         is_fixed=arguments.mode == "exec",
     )
+
+
+def _written_after(since: float | None, *files: ConfigFile) -> tuple[str, ...]:
+    """Return the files that were written after a time (unix seconds)."""
+    return tuple(each.path for each in files if since and each.modified > since + _CLOCK_TOLERANCE_S)
 
 
 def _is_plain(path: str, root: Path) -> bool:
@@ -139,14 +148,13 @@ def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: f
     file = _file(role, home, cwd, root)
     if file is None or file.problem:
         return None
-    is_newer = file.modified > since + _CLOCK_TOLERANCE_S
-    found = role_request(file, cwd=cwd)
+    changed = _written_after(since, file)
     return replace(
-        found,
+        role_request(file, cwd=cwd),
         since=since,
-        read_at=at if is_newer else None,
+        read_at=at if changed else None,
         files_written=file.modified or None,
-        changed_files=(file.path,) if is_newer else (),
+        changed_files=changed,
     )
 
 
@@ -166,13 +174,10 @@ def _file(role: str, home: str, cwd: str, root: Path) -> ConfigFile | None:
     """Return the file of a role: that of the project first."""
     if "/" in role or role.startswith("."):
         return None
-    for folder in (posixpath.join(cwd, ".codex"), home):
-        path = posixpath.join(folder, "agents", f"{role}.toml")
-        if (found := read_config(root / path.lstrip("/"), RequestLayer.ROLE, path)) is not None:
-            return found
+    places = [f"{cwd}/.codex/agents/{role}.toml", f"{home}/agents/{role}.toml"]
     user = read_config(root / home.lstrip("/") / "config.toml", RequestLayer.USER)
     named = user.get("agents", role, "config_file") if user else None
-    if not isinstance(named, str):
-        return None
-    path = posixpath.join(home, named)
-    return read_config(root / path.lstrip("/"), RequestLayer.ROLE, path)
+    if isinstance(named, str):
+        places.append(posixpath.join(home, named))
+    found = (read_config(root / path.lstrip("/"), RequestLayer.ROLE, path) for path in places)
+    return next((file for file in found if file is not None), None)

@@ -17,7 +17,7 @@ import msgspec
 
 from agentdash.agents.codex.policy_formats import parse_grant, printed_launcher
 from agentdash.agents.codex.rollout import tools
-from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall, Part, Patch
+from agentdash.agents.codex.rollout.records import Invocation, Item, Part
 from agentdash.agents.codex.rollout.tools import Tool, applied_changes, posix_shell, unescaped
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
@@ -470,7 +470,7 @@ class Finished(NamedTuple):
     by_user: bool = False
 
 
-def command(item: Command) -> Finished | None:
+def command(item: Item) -> Finished | None:
     """Parse a command that has exited; None for a poll of one, which has a call of its own."""
     if item.source == "unified_exec_interaction":
         return None
@@ -485,7 +485,7 @@ def command(item: Command) -> Finished | None:
     return Finished(item.call_id or item.id, tool, ending, by_user)
 
 
-def patch(item: Patch) -> Finished:
+def patch(item: Item) -> Finished:
     """Parse the application of a patch."""
     status = item.status or ("failed" if item.success is False else "completed")
     ending = item_ending(status, None, (item.stdout or "") + (item.stderr or ""))
@@ -495,7 +495,7 @@ def patch(item: Patch) -> Finished:
     return Finished(item.call_id or item.id, tool, ending)
 
 
-def mcp_call(item: McpCall) -> Finished:
+def mcp_call(item: Item) -> Finished:
     """Parse a call of an MCP server, or of a dynamic tool of an app."""
     invocation = item.invocation or Invocation(item.server or item.namespace or "", item.tool, item.arguments)
     result = item.result if isinstance(item.result, dict) else {}

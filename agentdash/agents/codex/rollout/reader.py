@@ -1,7 +1,7 @@
-"""Parse the lines of rollouts into events, for every Codex from 0.20 to 0.169.
+"""Parse the lines of rollouts into events, for every Codex from 0.20 to 0.171.
 
-The tables at the end say how each kind of line is decoded, and which method has its meaning. That depends
-little on earlier lines: which calls are open, which messages another dialect has written, whether a copied
+`_reads` says how each kind of line is decoded, and which method has its meaning. That depends little on
+earlier lines: which calls are open, which messages another dialect has written, whether a copied
 history is in progress.
 """
 
@@ -9,33 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from agentdash.agents.codex.policy_formats import TurnSettings, from_environment_context, turn_settings
+from agentdash.agents.codex.policy_formats import from_environment_context, from_turn
 from agentdash.agents.codex.rollout import records, tools
 from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command, mcp_call, patch, user_command
-from agentdash.agents.codex.rollout.lineage import (
-    OwnLineFilter,
-    line_time,
-    text_or_none,
-    thread_started,
-    uuid_time,
-)
-from agentdash.agents.codex.rollout.records import (
-    HEAD,
-    RECORD_START,
-    SILENT,
-    Kind,
-    is_json,
-    kind_of,
-    kind_of_item,
-    kind_text,
-)
+from agentdash.agents.codex.rollout.lineage import OwnLineFilter, text_or_none, thread_started, uuid_time
+from agentdash.agents.codex.rollout.records import RECORD_START, SILENT, Kind
 from agentdash.agents.codex.rollout.tokens import TokenCounter
-from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
+from agentdash.files import is_record
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import (
@@ -113,7 +98,29 @@ class MessageDeduplicator:
         self._counts.clear()
 
 
-_ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),')
+# ---------------------------------------------------------------- lines and their rules
+
+_M = TypeVar("_M", bound=Callable[..., None])
+
+
+class _Rule(NamedTuple):
+    """How one kind of line is decoded, and the method that handles its payload."""
+
+    payload: JsonDecoder[Any]
+    act: Callable[..., None]
+
+
+_RULES: Final[dict[Kind, _Rule]] = {}
+
+
+def _reads(payload: Any, *kinds: Kind) -> Callable[[_M], _M]:
+    """Let a method handle the payloads of some kinds of lines, decoded as a type."""
+
+    def add(method: _M) -> _M:
+        _RULES.update(dict.fromkeys(kinds, _Rule(JsonDecoder(payload), method)))
+        return method
+
+    return add
 
 
 class RolloutReader(LineEvents):
@@ -142,6 +149,8 @@ class RolloutReader(LineEvents):
         self._path: str | None = None
         """The thread's own agent path."""
         self._policy_known = False
+        self._item_began: float | None = None
+        """When the item of this line began, where it states that."""
         self._error: records.TurnError | None = None
         self._is_prompted = False
         """Whether this turn has a prompt, to which a message is the answer."""
@@ -153,13 +162,10 @@ class RolloutReader(LineEvents):
         """Whether a part of the file was left out."""
         self._deduplicators = {role: MessageDeduplicator() for role in ("user", "agent", "shell")}
 
-    def is_copied(self, line: bytes) -> bool:
-        """Return whether a line, the newest one that was read, was copied from another thread."""
-        if not self._own_lines.copying:
-            return False
-        ordinal = _ORDINAL.match(line)
-        at = line_time(line) or self._at
-        return not self._own_lines.is_own(line, at, int(ordinal[1]) if ordinal else None)
+    @property
+    def is_copying(self) -> bool:
+        """Whether the newest line was copied from another thread."""
+        return self._own_lines.copying
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
         """Return the events of lines, in the order of the file.
@@ -176,59 +182,59 @@ class RolloutReader(LineEvents):
             self._tokens.skip_lines()
         return super().read(lines, first)
 
-    # ------------------------------------------------------------ lines and their rules
-
     def _read(self, line: bytes) -> None:
         if len(line) > MAX_LINE_BYTES:
             beginning = line[:80].decode(errors="replace")
             self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB: {beginning}")
             return
-        if line.find(RECORD_START, 1) > 0 and not is_json(line):
+        if line.find(RECORD_START, 1) > 0 and not is_record(line):
             self._skip("malformed", "a torn record before a whole one")
             line = line[line.rfind(RECORD_START) :]
         try:
-            self._dispatch(line)
+            self._read_record(line)
         except msgspec.ValidationError as error:
             self._skip("malformed", str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._skip("malformed", f"not JSON: {error}")
 
-    def _dispatch(self, line: bytes) -> None:
-        if (head := HEAD.match(line)) and (usual := _RULES.get((head[1], head[2]))):
-            self._apply(usual, line)
+    def _read_record(self, line: bytes) -> None:
+        kind = records.kind_of(line)
+        is_skipped = kind is not None and kind not in _RULES and _is_silent(kind) and not self.is_copying
+        if is_skipped and line.rstrip().endswith(b"}"):
             return
-        kind, is_bare = kind_of(line)
-        rule = _RULES.get(kind)
+        record = records.LINES.decode(line)
+        kind = kind or record.kind
+        rule = self._rule(kind)
+        at = parse_iso(record.timestamp) or self._at
+        is_own = kind == "session_meta" or self._own_lines.is_own(line, at, record.ordinal)
         if rule is None:
-            if (kind in SILENT or kind[0] == b"event_msg") and line.rstrip().endswith(b"}"):
-                return
-            if is_json(line):
-                self._skip("unknown", kind_text(kind))
-            else:
-                self._skip("malformed", f"not JSON: {kind_text(kind)}")
-        elif is_bare:
-            self._bare = True
-            rule.act(self, rule.payload.decode(line))
-        else:
-            self._apply(rule, line)
+            return
+        self._at = at
+        self._bare = self._bare or not record.payload
+        payload = rule.payload.decode(record.payload or line)
+        if is_own:
+            rule.act(self, payload)
+        elif kind == "event_msg token_count":
+            self._tokens.inherit(payload)
 
-    def _apply(self, rule: _LineRule, line: bytes) -> None:
-        record = rule.line.decode(line)
-        self._at = parse_iso(record.timestamp) or self._at
-        if rule is _SESSION_META or self._own_lines.is_own(line, self._at, record.ordinal):
-            rule.act(self, record.payload)
-        elif rule is _TOKEN_COUNT:
-            self._tokens.inherit(record.payload)
+    def _rule(self, kind: Kind) -> _Rule | None:
+        """Return the rule of a kind of lines; count one that is not known."""
+        rule = _RULES.get(kind)
+        if rule is None and not _is_silent(kind):
+            self._skip("unknown", kind)
+        return rule
 
-    def _item_completed(self, payload: records.ItemCompleted) -> None:
-        kind = kind_of_item(payload.item)
-        if (rule := _RULES.get(kind)) is not None:
-            rule.act(self, rule.payload.decode(payload.item), payload.started_at_ms)
-        elif kind not in SILENT:
-            self._skip("unknown", kind_text(kind))
+    @_reads(records.ItemCompleted, "event_msg item_completed")
+    def _item_completed(self, completed: records.ItemCompleted) -> None:
+        if (rule := self._rule(f"item {records.tag_of(completed.item)}")) is not None:
+            began_ms = completed.started_at_ms
+            self._item_began = possible_time(began_ms / 1000) if began_ms else None
+            rule.act(self, rule.payload.decode(completed.item))
+            self._item_began = None
 
     # ------------------------------------------------------------ the thread, its policy, its turns
 
+    @_reads(records.SessionMeta, "session_meta")
     def _session_meta(self, meta: records.SessionMeta) -> None:
         if self._begun:
             if self._own_lines.add_further_meta(meta):
@@ -245,23 +251,25 @@ class RolloutReader(LineEvents):
         self._path, self._cwd = event.path, event.cwd or ""
         self._events.append(event)
 
+    @_reads(dict[str, Any], "turn_context")
     def _turn_context(self, payload: dict[str, Any]) -> None:
-        self._set_policy(turn_settings(payload), "turn_context")
+        self._set_policy(payload, "turn_context")
 
-    def _thread_settings(self, payload: records.ThreadSettings) -> None:
-        if payload.thread_id in (None, self._thread):
-            self._set_policy(turn_settings(payload.thread_settings), "thread_settings_applied")
+    @_reads(records.ThreadChange, "event_msg thread_settings_applied", "event_msg thread_name_updated")
+    def _thread_changed(self, change: records.ThreadChange) -> None:
+        if change.thread_id not in (None, self._thread):
+            return
+        if change.thread_settings is not None:
+            self._set_policy(change.thread_settings, "thread_settings_applied")
+        if change.thread_name:
+            self._emit(ThreadNamed, name=clean_line(change.thread_name))
 
-    def _set_policy(self, stated: TurnSettings, origin: str) -> None:
-        self._tokens.set_model(stated.model, stated.tier)
-        self._policy_known = self._policy_known or stated.policy is not None
-        self._emit(
-            PolicySet,
-            policy=stated.policy,
-            origin=origin,
-            cwd=stated.cwd,
-            model=stated.model,
-        )
+    def _set_policy(self, settings: dict[str, Any], origin: str) -> None:
+        policy = from_turn(settings)
+        stated = {name: text_or_none(settings.get(name)) for name in ("cwd", "model", "service_tier")}
+        self._tokens.set_model(stated["model"], stated["service_tier"])
+        self._policy_known = self._policy_known or policy is not None
+        self._emit(PolicySet, policy=policy, origin=origin, cwd=stated["cwd"], model=stated["model"])
 
     def _environment(self, text: str) -> None:
         """Set the policy of an `<environment_context>`: in bare files always, else until the first
@@ -271,15 +279,18 @@ class RolloutReader(LineEvents):
         if (policy and not self._policy_known) or (self._bare and (policy or cwd)):
             self._emit(PolicySet, policy=policy, origin="environment_context", cwd=cwd)
 
+    @_reads(records.TurnMark, "event_msg task_started", "event_msg turn_started")
     def _task_started(self, mark: records.TurnMark) -> None:
         self._error = None
         self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
         self._emit(TurnStarted, turn=text_or_none(mark.turn_id))
 
+    @_reads(records.TurnMark, "event_msg task_complete", "event_msg turn_complete")
     def _task_complete(self, mark: records.TurnMark) -> None:
         self._end_turn(mark, "completed")
 
+    @_reads(records.TurnMark, "event_msg turn_aborted")
     def _turn_aborted(self, mark: records.TurnMark) -> None:
         self._end_turn(mark, "aborted")
 
@@ -298,27 +309,28 @@ class RolloutReader(LineEvents):
             has_result=self._has_result,
         )
 
+    @_reads(msgspec.Raw, "compacted")
     def _compacted(self, _payload: msgspec.Raw) -> None:
         """Take `/compact` as done; in a turn with a prompt Codex compacts by itself, and goes on."""
         self._has_result = not self._is_prompted
 
+    @_reads(records.ReviewEnd, "event_msg exited_review_mode")
     def _review_ended(self, end: records.ReviewEnd) -> None:
         self._has_result = end.review_output is not None
 
+    @_reads(records.TurnError, "event_msg error")
     def _turn_error(self, error: records.TurnError) -> None:
         self._error = error
 
+    @_reads(records.TokenCount, "event_msg token_count")
     def _token_count(self, count: records.TokenCount) -> None:
         before = self._tokens.totals
         if (totals := self._tokens.count(count, self._at)) != before:
             self._emit(TokensCounted, **totals._asdict())
 
-    def _named(self, payload: records.ThreadNameUpdated) -> None:
-        if payload.thread_name and payload.thread_id in (None, self._thread):
-            self._emit(ThreadNamed, name=clean_line(payload.thread_name))
-
     # ------------------------------------------------------------ messages
 
+    @_reads(records.Message, "response_item message")
     def _message(self, message: records.Message) -> None:
         text = tools.parts_text(message.content)
         if message.role == "assistant":
@@ -332,16 +344,19 @@ class RolloutReader(LineEvents):
         elif self._bare:
             self._log_user("response_item", text)
 
-    def _inter_agent_message(self, message: records.InterAgentMessage) -> None:
+    @_reads(records.Message, "response_item agent_message")
+    def _inter_agent_message(self, message: records.Message) -> None:
         """Log the task of a child of multi-agent v2; messages to other agents are not its prompts."""
         text = inter_agent_payload(tools.parts_text(message.content))
         if text and self._path is not None and message.recipient == self._path:
             self._log_user("agent_message", text)
 
+    @_reads(records.LoggedMessage, "event_msg user_message")
     def _user_message(self, logged: records.LoggedMessage) -> None:
         if logged.kind in (None, "plain"):
             self._log_user("event_msg", logged.message or "")
 
+    @_reads(records.LoggedMessage, "event_msg agent_message")
     def _agent_message(self, logged: records.LoggedMessage) -> None:
         self._log_agent("event_msg", logged.message or "")
 
@@ -362,61 +377,73 @@ class RolloutReader(LineEvents):
         found = self._rules(self._cwd).letting_out(script) if self._rules is not None else None
         return found.place if found is not None else ""
 
+    @_reads(records.ToolCall, "response_item function_call", "response_item custom_tool_call")
     def _tool_call(self, call: records.ToolCall) -> None:
         if call.input is not None:
             tool = tools.describe_custom(call.name, call.namespace, call.input)
         else:
             tool = tools.describe(call.name, call.namespace, call.arguments)
-        self._start(call.call_id, tool)
-
-    def _start(self, call: str, tool: Tool) -> None:
-        if call:
-            self._calls.start(clean_line(call), tool, at=self._at)
+        if call.call_id:
+            self._calls.start(clean_line(call.call_id), tool, at=self._at)
         else:
             self._skip("malformed", f"a call of {tool.name} without an id")
 
+    @_reads(
+        records.ToolOutput,
+        "response_item function_call_output",
+        "response_item custom_tool_call_output",
+    )
     def _tool_output(self, output: records.ToolOutput) -> None:
         if output.call_id:  # outputs without a call exist since 0.151
             self._calls.add_output(clean_line(output.call_id), output.output)
 
-    def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
+    def _finish(self, done: Finished, dialect: str = "item") -> None:
         self._has_result = self._has_result or (done.by_user and not self._is_prompted)
         if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
-        started_at = possible_time(started_ms / 1000 if started_ms else None) or self._at
+        started_at = self._item_began or self._at
         self._calls.finish(done, started_at=started_at, at=self._at, line=self._number)
 
     # ------------------------------------------------------------ items and end events
 
-    def _user_item(self, item: records.Message, _started_ms: int | None) -> None:
+    @_reads(records.Message, "item UserMessage")
+    def _user_item(self, item: records.Message) -> None:
         self._log_user("item_completed", tools.parts_text(item.content))
 
-    def _agent_item(self, item: records.Message, _started_ms: int | None) -> None:
+    @_reads(records.Message, "item AgentMessage")
+    def _agent_item(self, item: records.Message) -> None:
         self._log_agent("item_completed", tools.parts_text(item.content))
 
-    def _command(self, item: records.Command, started_ms: int | None = None) -> None:
+    @_reads(records.Item, "item CommandExecution", "event_msg exec_command_end")
+    def _command(self, item: records.Item) -> None:
         if (done := command(item)) is not None:
-            self._finish(done, "item", started_ms)
+            self._finish(done)
 
-    def _patch(self, item: records.Patch, started_ms: int | None = None) -> None:
-        self._finish(patch(item), "item", started_ms)
+    @_reads(records.Item, "item FileChange", "event_msg patch_apply_end")
+    def _patch(self, item: records.Item) -> None:
+        self._finish(patch(item))
 
-    def _mcp_call(self, item: records.McpCall, started_ms: int | None = None) -> None:
-        self._finish(mcp_call(item), "item", started_ms)
+    @_reads(records.Item, "item McpToolCall", "item DynamicToolCall", "event_msg mcp_tool_call_end")
+    def _mcp_call(self, item: records.Item) -> None:
+        self._finish(mcp_call(item))
 
-    def _collab_call(self, item: records.CollabCall, _started_ms: int | None = None) -> None:
-        if item.tool == "spawn_agent":
-            for child in item.receiver_thread_ids:
-                self._child(child)
-        elif item.new_thread_id:
-            self._child(item.new_thread_id)
+    @_reads(records.Item, "item CollabAgentToolCall", "event_msg collab_agent_spawn_end")
+    def _collab_call(self, item: records.Item) -> None:
+        children = item.receiver_thread_ids if item.tool == "spawn_agent" else [item.new_thread_id]
+        for child in filter(None, children):
+            self._child(child)
 
-    def _activity(self, item: records.Activity, _started_ms: int | None = None) -> None:
+    @_reads(records.Item, "item SubAgentActivity", "event_msg sub_agent_activity")
+    def _activity(self, item: records.Item) -> None:
         if item.kind == "started" and item.agent_thread_id:
             self._child(item.agent_thread_id)
 
     def _child(self, thread: str) -> None:
         self._emit(ChildSpawned, child=clean_line(thread))
+
+
+def _is_silent(kind: Kind) -> bool:
+    return kind in SILENT or kind.startswith("event_msg ")
 
 
 def _block(value: str | None) -> str | None:
@@ -431,76 +458,6 @@ def _error_kind(info: Any) -> str | None:
         values = [str(v) for v in detail.values() if v is not None] if isinstance(detail, dict) else []
         return clean_line(" ".join((str(kind), *values)))
     return text_or_none(info)
-
-
-# ---------------------------------------------------------------- the tables
-
-
-class _LineRule(NamedTuple):
-    """The decoders of one kind of line, and the method that handles it."""
-
-    line: JsonDecoder[Any]
-    payload: JsonDecoder[Any]
-    act: Callable[..., None]
-
-
-def _rule(payload: Any, act: Callable[..., None]) -> _LineRule:
-    return _LineRule(JsonDecoder(records.Line[payload]), JsonDecoder(payload), act)
-
-
-_SESSION_META: Final = _rule(records.SessionMeta, RolloutReader._session_meta)
-_TOKEN_COUNT: Final = _rule(records.TokenCount, RolloutReader._token_count)
-_LINES: Final = {
-    b"session_meta": _SESSION_META,
-    b"turn_context": _rule(dict[str, Any], RolloutReader._turn_context),
-    b"compacted": _rule(msgspec.Raw, RolloutReader._compacted),
-}
-_RESPONSES: Final = {
-    b"message": _rule(records.Message, RolloutReader._message),
-    b"agent_message": _rule(records.InterAgentMessage, RolloutReader._inter_agent_message),
-    b"function_call": _rule(records.ToolCall, RolloutReader._tool_call),
-    b"custom_tool_call": _rule(records.ToolCall, RolloutReader._tool_call),
-    b"function_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
-    b"custom_tool_call_output": _rule(records.ToolOutput, RolloutReader._tool_output),
-}
-_EVENTS: Final = {
-    **dict.fromkeys((b"task_started", b"turn_started"), _rule(records.TurnMark, RolloutReader._task_started)),
-    **dict.fromkeys(
-        (b"task_complete", b"turn_complete"), _rule(records.TurnMark, RolloutReader._task_complete)
-    ),
-    b"turn_aborted": _rule(records.TurnMark, RolloutReader._turn_aborted),
-    b"exited_review_mode": _rule(records.ReviewEnd, RolloutReader._review_ended),
-    b"error": _rule(records.TurnError, RolloutReader._turn_error),
-    b"thread_settings_applied": _rule(records.ThreadSettings, RolloutReader._thread_settings),
-    b"thread_name_updated": _rule(records.ThreadNameUpdated, RolloutReader._named),
-    b"token_count": _TOKEN_COUNT,
-    b"user_message": _rule(records.LoggedMessage, RolloutReader._user_message),
-    b"agent_message": _rule(records.LoggedMessage, RolloutReader._agent_message),
-    b"item_completed": _rule(records.ItemCompleted, RolloutReader._item_completed),
-    b"exec_command_end": _rule(records.Command, RolloutReader._command),
-    b"patch_apply_end": _rule(records.Patch, RolloutReader._patch),
-    b"mcp_tool_call_end": _rule(records.McpCall, RolloutReader._mcp_call),
-    b"collab_agent_spawn_end": _rule(records.CollabCall, RolloutReader._collab_call),
-    b"sub_agent_activity": _rule(records.Activity, RolloutReader._activity),
-}
-_ITEMS: Final = {
-    b"UserMessage": _rule(records.Message, RolloutReader._user_item),
-    b"AgentMessage": _rule(records.Message, RolloutReader._agent_item),
-    b"CommandExecution": _rule(records.Command, RolloutReader._command),
-    b"FileChange": _rule(records.Patch, RolloutReader._patch),
-    b"McpToolCall": _rule(records.McpCall, RolloutReader._mcp_call),
-    b"DynamicToolCall": _rule(records.McpCall, RolloutReader._mcp_call),
-    b"CollabAgentToolCall": _rule(records.CollabCall, RolloutReader._collab_call),
-    b"SubAgentActivity": _rule(records.Activity, RolloutReader._activity),
-}
-
-
-_RULES: Final[dict[Kind, _LineRule]] = {
-    **{(name, None): rule for name, rule in _LINES.items()},
-    **{(b"response_item", name): rule for name, rule in _RESPONSES.items()},
-    **{(b"event_msg", name): rule for name, rule in _EVENTS.items()},
-    **{(b"item", name): rule for name, rule in _ITEMS.items()},
-}
 
 
 _MARK: Final = re.compile(rb'"(?:token_count|turn_context|thread_settings_applied|session_meta)"')

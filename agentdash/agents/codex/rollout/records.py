@@ -1,4 +1,4 @@
-"""Types of the lines of a rollout: of each only the fields that are used.
+"""The lines of a rollout: their kinds, and of each the fields that are used.
 
 A line is `{"timestamp", "type", "payload", "ordinal"?}` since autumn 2025 (0.36 at the latest). In the bare
 era before (0.20, 0.25) the payload was the whole line, without a time. Fields that are not declared here are
@@ -8,24 +8,11 @@ skipped undecoded.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from agentdash.model.decoders import JsonDecoder
-
-P = TypeVar("P")
-
-
-class Line(msgspec.Struct, Generic[P], gc=False):
-    """A line with a payload of known type."""
-
-    payload: P
-    timestamp: str = ""
-    """Time of writing, ISO, UTC."""
-    ordinal: int | None = None
-    """Number of the record in a paginated file (0.145+)."""
-
 
 # ---------------------------------------------------------------- the thread
 
@@ -48,18 +35,12 @@ class SessionMeta(msgspec.Struct, gc=False):
     subagent_history_start_ordinal: int | None = None
 
 
-class ThreadSettings(msgspec.Struct, gc=False):
-    """`thread_settings_applied` (0.133+)."""
+class ThreadChange(msgspec.Struct, gc=False):
+    """`thread_settings_applied` (0.133+), `thread_name_updated` (about 0.100-0.128)."""
 
-    thread_settings: dict[str, Any]
     thread_id: str | None = None
-
-
-class ThreadNameUpdated(msgspec.Struct, gc=False):
-    """`thread_name_updated` (about 0.100-0.128)."""
-
+    thread_settings: dict[str, Any] | None = None
     thread_name: str | None = None
-    thread_id: str | None = None
 
 
 class TurnError(msgspec.Struct, gc=False):
@@ -118,15 +99,10 @@ class Part(msgspec.Struct, gc=False):
 
 
 class Message(msgspec.Struct, gc=False):
-    """`message` of any role; `UserMessage` and `AgentMessage` items have no role."""
+    """`message` of any role, and `agent_message` (0.140+) between agents of a tree, which are named by path;
+    `UserMessage` and `AgentMessage` items have no role."""
 
     role: str | None = None
-    content: list[Part] | str | None = None
-
-
-class InterAgentMessage(msgspec.Struct, gc=False):
-    """`agent_message` response item (0.140+): a message between agents of a tree, which are named by path."""
-
     recipient: str | None = None
     content: list[Part] | str | None = None
 
@@ -161,34 +137,6 @@ class ToolOutput(msgspec.Struct, gc=False):
     output: str | list[Part] | None = None
 
 
-class Command(msgspec.Struct, gc=False):
-    """`CommandExecution` item (0.150+) and `exec_command_end` event (extended files)."""
-
-    id: str = ""
-    call_id: str = ""
-    command: list[str] | str = ""
-    cwd: str | None = None
-    """A path, or a `file://` URI in items."""
-    source: str | None = None
-    status: str | None = None
-    exit_code: int | None = None
-    aggregated_output: str | None = None
-    stdout: str | None = None
-    stderr: str | None = None
-
-
-class Patch(msgspec.Struct, gc=False):
-    """`FileChange` item and `patch_apply_end` event."""
-
-    id: str = ""
-    call_id: str = ""
-    changes: dict[str, Any] = {}
-    success: bool | None = None
-    status: str | None = None
-    stdout: str | None = None
-    stderr: str | None = None
-
-
 class ReviewEnd(msgspec.Struct, gc=False):
     """`exited_review_mode`."""
 
@@ -204,33 +152,41 @@ class Invocation(msgspec.Struct, gc=False):
     arguments: Any = None
 
 
-class McpCall(msgspec.Struct, gc=False):
-    """`McpToolCall` and `DynamicToolCall` items, and the `mcp_tool_call_end` event."""
+class Item(msgspec.Struct, gc=False):
+    """What has ended: an item of `item_completed` (0.150+), or the event of an extended file."""
 
     id: str = ""
     call_id: str = ""
+    """Of events."""
+    status: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+
+    # CommandExecution, exec_command_end
+    command: list[str] | str = ""
+    cwd: str | None = None
+    """A path, or a `file://` URI in items."""
+    source: str | None = None
+    exit_code: int | None = None
+    aggregated_output: str | None = None
+
+    # FileChange, patch_apply_end
+    changes: dict[str, Any] = {}
+    success: bool | None = None
+
+    # McpToolCall, DynamicToolCall, mcp_tool_call_end
     server: str = ""
     tool: str = ""
     namespace: str | None = None
     arguments: Any = None
     invocation: Invocation | None = None
-    status: str | None = None
     result: Any = None
     error: Any = None
 
-
-class CollabCall(msgspec.Struct, gc=False):
-    """`CollabAgentToolCall` item (0.150+) and `collab_agent_spawn_end` event (extended files)."""
-
-    tool: str | None = None
+    # CollabAgentToolCall, collab_agent_spawn_end, SubAgentActivity, sub_agent_activity
     receiver_thread_ids: list[str] = []
     new_thread_id: str | None = None
-
-
-class Activity(msgspec.Struct, gc=False):
-    """`SubAgentActivity` item and `sub_agent_activity` event (0.140+)."""
-
-    agent_thread_id: str = ""
+    agent_thread_id: str | None = None
     kind: str | None = None
 
 
@@ -241,125 +197,87 @@ class ItemCompleted(msgspec.Struct, gc=False):
     started_at_ms: int | None = None
 
 
-# ---------------------------------------------------------------- kinds of lines, by their first bytes
+# ---------------------------------------------------------------- lines and their kinds
 
 
 RECORD_START: Final = b'{"timestamp":"'
 """The beginning of a record. Inside a line it is the end of a torn one: after a write error Codex writes the
 record again."""
-
-Kind = tuple[bytes, bytes | None]
-"""The type of a line and that of its payload: `(b"event_msg", b"task_started")`, `(b"turn_context", None)`;
-`(b"item", b"Plan")` of an item of `item_completed`, `(b"record", b"state")` of a bare `record_type`."""
-
-HEAD: Final = re.compile(
-    rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"(\w+)"(?:,"payload":\{"type":"(\w+)")?'
+Kind = str
+"""The type of a line, with that of its payload where this counts: `turn_context`, `event_msg task_started`;
+`item Plan` of an item of `item_completed`, `record state` of a bare `record_type`."""
+_PAYLOAD: Final = b'","payload":{"type":"'
+_HEAD: Final = re.compile(
+    rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"'
+    rb'((?:event_msg|response_item)","payload":\{"type":"\w+|(?!event_msg"|response_item")\w+)"'
 )
-"""The usual beginning of a line: its type, and that of its payload. With another order of keys the outline is
-decoded."""
-_BARE: Final = re.compile(rb'\{"(type|record_type)":"(\w+)"')
-"""Likewise for lines of the bare era (0.20, 0.25)."""
-_NESTED: Final = (b"event_msg", b"response_item")
-"""Types of lines whose payload has a type that counts."""
+"""The usual beginning of a line. One with another order of keys is decoded for its kind."""
 
 
 class _Tagged(msgspec.Struct, gc=False):
     type: str | None = None
 
 
-class _Outline(msgspec.Struct, gc=False):
+class Line(msgspec.Struct, gc=False):
+    """A line; in the bare era its payload."""
+
     type: str | None = None
     record_type: str | None = None
     id: str | None = None
     timestamp: str | None = None
+    """Time of writing, ISO, UTC."""
+    ordinal: int | None = None
+    """Number of the record in a paginated file (0.145+)."""
     payload: msgspec.Raw = msgspec.Raw()
 
+    @property
+    def kind(self) -> Kind:
+        """Its kind.
 
-_outline = JsonDecoder(_Outline)
-_tagged = JsonDecoder(_Tagged)
+        Raises:
+            msgspec.DecodeError: its payload is no JSON object.
+        """
+        if self.payload:
+            top = self.type or NAMELESS
+            return f"{top} {tag_of(self.payload)}" if top in ("event_msg", "response_item") else top
+        if self.record_type is not None:
+            return f"record {self.record_type}"
+        is_header = self.type is None and self.id is not None and self.timestamp is not None
+        return "session_meta" if is_header else f"response_item {self.type or NAMELESS}"
 
 
-def kind_of(line: bytes) -> tuple[Kind, bool]:
-    """Return the kind of a line, and whether it is of the bare era: a payload without an envelope.
+NAMELESS: Final = "without a type"
+LINES: Final = JsonDecoder(Line)
+_tagged: Final = JsonDecoder(_Tagged)
+
+
+def kind_of(line: bytes) -> Kind | None:
+    """Return the kind of a line by its first bytes, or None if they do not show it."""
+    head = _HEAD.match(line)
+    return None if head is None else head[1].replace(_PAYLOAD, b" ").decode()
+
+
+def tag_of(payload: msgspec.Raw) -> str:
+    """Return the `type` of an object.
 
     Raises:
         msgspec.DecodeError: it is not a JSON object.
     """
-    if (head := HEAD.match(line)) and is_complete(head):
-        return _kind(head[1], head[2]), False
-    if bare := _BARE.match(line):
-        return (b"record" if bare[1] == b"record_type" else b"response_item", bare[2]), True
-    outline = _outline.decode(line)
-    name = (outline.type or "").encode()
-    if payload := bytes(outline.payload):
-        return _kind(name, _name(payload) if payload.startswith(b"{") else b""), False
-    if outline.record_type is not None:
-        return (b"record", outline.record_type.encode()), True
-    if outline.type is None and outline.id is not None and outline.timestamp is not None:
-        return (b"session_meta", None), True
-    return (b"response_item", name), True
-
-
-def kind_of_item(item: msgspec.Raw) -> Kind:
-    """Return the kind of an `item_completed` item.
-
-    Raises:
-        msgspec.DecodeError: it is not a JSON object.
-    """
-    return b"item", _name(bytes(item))
-
-
-def kind_text(kind: Kind) -> str:
-    """Return `world_state`, `event_msg task_started`, `item Plan`."""
-    names = (kind[0],) if kind[1] is None else kind
-    return " ".join((name or b"").decode(errors="replace") or "without a type" for name in names)
-
-
-def is_json(line: bytes) -> bool:
-    """Return whether a line is one whole JSON object."""
-    try:
-        _outline.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
-
-
-def is_complete(head: re.Match[bytes]) -> bool:
-    """Return whether a match of `HEAD` has the whole kind of its line."""
-    return head[2] is not None or head[1] not in _NESTED
-
-
-def _kind(top: bytes, sub: bytes | None) -> Kind:
-    return (top, sub or b"") if top in _NESTED else (top, None)
-
-
-def _name(tagged: bytes) -> bytes:
-    return (_tagged.decode(tagged).type or "").encode()
+    return _tagged.decode(payload).type or NAMELESS
 
 
 LAST_VERSION: Final = "0.171"
 """The newest Codex whose files were tested; lines of later ones may be unknown."""
-_LINES: Final = (
-    b"session_state inter_agent_communication inter_agent_communication_metadata world_state"
-    b" security_risk_score realtime_item retained_context token_usage_record"
-    b" dynamic_tools_updated".split()
-)
-_RESPONSES: Final = (
-    b"reasoning web_search_call other ghost_snapshot compaction compaction_trigger tool_search_call"
-    b" tool_search_output image_generation_call context_compaction configuration_update"
-    b" additional_tools".split()
-)
-_ITEMS: Final = (
-    b"Plan Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode"
-    b" ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput".split()
-)
-SILENT: Final[frozenset[Kind]] = frozenset(
-    (
-        *((name, None) for name in _LINES),
-        *((b"response_item", name) for name in _RESPONSES),
-        *((b"item", name) for name in _ITEMS),
-        (b"record", b"state"),
-    )
-)
+_SILENT: Final = {
+    "": "session_state inter_agent_communication inter_agent_communication_metadata world_state"
+    " security_risk_score realtime_item retained_context token_usage_record dynamic_tools_updated",
+    "record ": "state",
+    "response_item ": "reasoning web_search_call other ghost_snapshot compaction compaction_trigger"
+    " tool_search_call tool_search_output image_generation_call context_compaction configuration_update"
+    " additional_tools",
+    "item ": "Plan Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode"
+    " ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput",
+}
+SILENT: Final = frozenset(top + name for top, names in _SILENT.items() for name in names.split())
 """Known kinds that are not shown (0.20 to 0.171); those of events need not be known, which repeat what items
 have."""

@@ -14,7 +14,6 @@ from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.observations import is_outside
 from agentdash.engine.judge.findings.wording import at_line, make_finding, period_in_words, policy_in_words
 from agentdash.model.denials import Remedy
-from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import NO_SANDBOX, DifferingField, Layer, LayerField
@@ -46,22 +45,46 @@ def sandbox_silently_off(thread: Thread, requests: Sequence[Requested]) -> Itera
     if thread.agent == "codex":
         return
     outside = [o for o in thread.observations if not o.by_user and is_outside(o) and o.granted is None]
-    if thread.sandbox_failed is not None:
-        yield _failed(thread, thread.sandbox_failed, outside)
+    if (failed := thread.sandbox_failed) is not None:
+        before = next(
+            (p for p in thread.policies if p.since <= failed.at and p.policy.has_agent_sandbox), None
+        )
+        yield _silently_off(
+            "The sandbox could not be started, and is off for the rest of the session: later commands run"
+            " without it.",
+            policy_in_words(before.policy) if before else "a sandbox, by the words of the failure",
+            before.since if before else None,
+            [Evidence(EvidenceSource.TRANSCRIPT, failed.at, "sandbox-failed", failed.text)],
+            [o for o in outside if o.last > failed.at],
+            _RESTART,
+        )
         return
     request = next((each for each in reversed(requests) if _asks_for_sandbox(each)), None)
     if request is None or request.read_at is not None:
         return  # read after it was written: which settings were in force is not known
-    since = (request.since or 0.0) - _LOG_TOLERANCE_S
+    since, asked = (request.since or 0.0) - _LOG_TOLERANCE_S, str(request.origin(RequestField.FILESYSTEM))
     told = next((p for p in thread.policies if p.since >= since and p.policy.is_full_access), None)
-    if told is not None:
-        yield _silently_off(request, told, [o for o in outside if o.last >= told.since])
-        return
     # up to 2.1.240 neither a sandbox nor the lack of one is described to the agent
     states_none = all(p.policy.filesystem is Filesystem.UNKNOWN for p in thread.policies)
-    outside = [o for o in outside if o.first >= since]
-    if outside and states_none and not request.excluded:
-        yield _silently_off(request, None, outside)
+    outside = [o for o in outside if (o.last >= told.since if told else o.first >= since)]
+    if told is None and not (outside and states_none and not request.excluded):
+        return
+    at = told.since if told else outside[0].first
+    evidence = [Evidence(EvidenceSource.CONFIG, request.since or at, "sandbox-requested", asked)]
+    if told is not None:
+        text = at_line(told.line, "the model is told of no sandbox")
+        evidence.append(Evidence(EvidenceSource.TRANSCRIPT, at, "sandbox-instructions", text))
+    unless = " Arguments (`--settings`) that switched it off would look the same."
+    yield _silently_off(
+        "The settings switch the sandbox on, and commands run without it: Claude Code goes on so where what"
+        f" the sandbox needs is missing.{'' if request.are_arguments_known else unless}",
+        asked,
+        request.since,
+        evidence,
+        outside,
+        _INSTALL,
+        at,
+    )
 
 
 def _asks_for_sandbox(request: Requested) -> bool:
@@ -70,60 +93,22 @@ def _asks_for_sandbox(request: Requested) -> bool:
 
 
 def _silently_off(
-    request: Requested, told: PolicyPeriod | None, outside: Sequence[SandboxObservation]
-) -> Finding:
-    origin, unsaid = str(request.origin(RequestField.FILESYSTEM)), "the model is told of no sandbox"
-    since = told.since if told else outside[0].first
-    evidence = [Evidence(EvidenceSource.CONFIG, request.since or since, "sandbox-requested", origin)]
-    if told is not None:
-        text = at_line(told.line, unsaid)
-        evidence.append(Evidence(EvidenceSource.TRANSCRIPT, since, "sandbox-instructions", text))
-    unless = " Arguments (`--settings`) that switched it off would look the same."
-    return _finding(
-        "The settings switch the sandbox on, and commands run without it: Claude Code goes on so where what"
-        f" the sandbox needs is missing.{'' if request.are_arguments_known else unless}",
-        request.since,
-        configured=origin,
-        got=unsaid,
-        since=since,
-        outside=outside,
-        evidence=evidence,
-        remedy=_INSTALL,
-    )
-
-
-def _failed(thread: Thread, failed: SandboxFailed, outside: Sequence[SandboxObservation]) -> Finding:
-    before = next((p for p in thread.policies if p.since <= failed.at and p.policy.has_agent_sandbox), None)
-    return _finding(
-        "The sandbox could not be started, and is off for the rest of the session: later commands run"
-        " without it.",
-        before.since if before else None,
-        configured=policy_in_words(before.policy) if before else "a sandbox, by the words of the failure",
-        got=failed.text,
-        since=failed.at,
-        outside=[o for o in outside if o.last > failed.at],
-        evidence=[Evidence(EvidenceSource.TRANSCRIPT, failed.at, "sandbox-failed", failed.text)],
-        remedy=_RESTART,
-    )
-
-
-def _finding(
     message: str,
-    expected_at: float | None,
-    *,
     configured: str,
-    got: str,
-    since: float,
-    outside: Sequence[SandboxObservation],
+    expected_at: float | None,
     evidence: Sequence[Evidence],
+    outside: Sequence[SandboxObservation],
     remedy: Remedy,
+    since: float | None = None,
 ) -> Finding:
     """Return the finding about commands outside.
 
     Args:
-        got: what was observed if no command was seen yet.
+        evidence: the last piece is what was observed if no command was seen yet.
         outside: what the commands were seen to have, oldest first.
+        since: when it began (unix seconds); None: with the last piece of evidence.
     """
+    since = evidence[-1].at if since is None else since
     last = max((o.last for o in outside), default=since)
     layer: Layer = "applied" if any(o.recorded is False for o in outside) else "configured"
     expected = Filesystem.WORKSPACE.value
@@ -132,7 +117,7 @@ def _finding(
         FindingKind.SANDBOX_SILENTLY_OFF,
         message,
         configured=configured,
-        got=seen[-1].text if seen else got,
+        got=[*evidence, *seen][-1].text,
         since=since,
         last=last,
         count=max(1, sum(o.count for o in outside)),
@@ -169,13 +154,10 @@ def child_mode_escalated(
     if by_mode and _MODES[mode] <= _MODES["default"]:
         yield _escalated(above, mode, role, by_mode)
     elif role is not None and _MODES[role.policy.approval or ""] > _MODES[mode]:
-        ran = [call for call in calls if call.allowed_by is None and _has_run(call)]
+        has_run = ("ended", "running", "timed-out")
+        ran = [call for call in calls if call.allowed_by is None and call.outcome in has_run]
         if ran and all(call.sandboxed is None for call in ran):  # a version that does not state it
             yield _escalated(above, mode, role, ran)
-
-
-def _has_run(call: Call) -> bool:
-    return call.outcome in ("ended", "running", "timed-out")
 
 
 def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Sequence[Call]) -> Finding:
@@ -213,12 +195,20 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
 def auto_approved(thread: Thread) -> Iterator[Finding]:
     """Yield a finding where commands left a read-only sandbox while an automatic reviewer answers approvals
     (openai/codex#36570)."""
-    let_out = list(_let_out(thread))
+    let_out = []
+    for call in (*thread.calls, *thread.open_calls):
+        index, escalation = thread.policy_index_of(call), call.escalation
+        has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
+        if index < 0 or escalation is None or escalation.kind != "escalated" or not has_run:
+            continue
+        policy = thread.policies[index].policy
+        if policy.reviewer in _AUTO_REVIEWERS and policy.filesystem is Filesystem.READ_ONLY:
+            let_out.append((call, thread.policies[index]))
     if not let_out:
         return
     call, period = let_out[0]
-    reviewer = period.policy.reviewer or ""
-    policy = f"{period_in_words(period)}, reviewer {reviewer}"
+    reviewer, since = period.policy.reviewer or "", period.since
+    policy_text = f"{period_in_words(period)}, reviewer {reviewer}"
     yield make_finding(
         FindingKind.AUTO_APPROVED_OUTSIDE,
         "A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
@@ -229,26 +219,11 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
         last=max(each.at for each, _ in let_out),
         count=len(let_out),
         evidence=(
-            Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", policy),
+            Evidence(EvidenceSource.ROLLOUT, since, "policy-in-force", policy_text),
             Evidence(EvidenceSource.ROLLOUT, call.at, "escalation", at_line(call.line, call.text)),
         ),
         calls=(each.id for each, _ in let_out),
         fields=[
-            DifferingField(
-                LayerField.REVIEWER, "user", reviewer, "configured", "configured", period.since, call.at
-            )
+            DifferingField(LayerField.REVIEWER, "user", reviewer, "configured", "configured", since, call.at)
         ],
     )
-
-
-def _let_out(thread: Thread) -> Iterator[tuple[Call, PolicyPeriod]]:
-    """Yield the calls that left a read-only sandbox by an automatic reviewer, with the policy in force."""
-    for call in (*thread.calls, *thread.open_calls):
-        index = thread.policy_index_of(call)
-        if index < 0 or call.escalation is None or call.escalation.kind != "escalated":
-            continue
-        period = thread.policies[index]
-        is_auto = period.policy.reviewer in _AUTO_REVIEWERS
-        has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
-        if is_auto and has_run and period.policy.filesystem is Filesystem.READ_ONLY:
-            yield call, period

@@ -59,8 +59,7 @@ def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Findi
             )
             found = _finding(FindingKind.CHILD_POLICY_DRIFT, message, above, period, "parent", direction)
             yield replace(found, severity="danger") if direction == "wider" else found
-        if _reviewer_differs(above.policy, period.policy):
-            yield _reviewer_drift(above, period, "parent")
+        yield from _reviewer_drift(above, period, "parent")
     yield from _network_less_than_parent(thread, parent)
 
 
@@ -69,10 +68,20 @@ def policy_changes(thread: Thread) -> Iterator[Finding]:
     pairs = list(pairwise(period for period in _stated(thread.policies) if _is_known(period.policy)))
     changes = [(was, now) for was, now in pairs if _differs(was.policy, now.policy)]
     if changes:
-        yield _policy_changed(changes)
+        was, now = changes[-1]
+        before, after = was.policy.brief(), now.policy.brief()
+        change = f"from {before} to {after}"
+        if before == after:
+            fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
+            change = f"({', '.join(fields) or 'paths protected inside the writable ones'})"
+        is_online = now.policy.network is Network.ON and was.policy.network is not Network.ON
+        is_wider = bool(was.policy.grants_less_than(now.policy)) or is_online
+        message = f"Its policy changed {change}: commands are held against the one in force then."
+        direction: Direction = "wider" if is_wider else "narrower"
+        finding = _finding(FindingKind.POLICY_CHANGED, message, was, now, "before", direction)
+        yield replace(finding, since=changes[0][1].since, count=len(changes))
     for was, now in pairs:
-        if _reviewer_differs(was.policy, now.policy):
-            yield _reviewer_drift(was, now, "before")
+        yield from _reviewer_drift(was, now, "before")
 
 
 def _stated(periods: tuple[PolicyPeriod, ...]) -> list[PolicyPeriod]:
@@ -97,10 +106,6 @@ def _differs(was: Policy, now: Policy) -> bool:
     return replace(was, **same) != now
 
 
-def _reviewer_differs(was: Policy, now: Policy) -> bool:
-    return bool(was.reviewer and now.reviewer and was.reviewer != now.reviewer)
-
-
 def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
     """Return whether a child may do less or more than its parent, apart from their directories."""
     if not (_is_known(parent) and _is_known(child)):
@@ -114,34 +119,16 @@ def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str
     return "narrower" if lost or child.network is not parent.network else None
 
 
-def _reviewer_drift(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -> Finding:
+def _reviewer_drift(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -> Iterator[Finding]:
+    """Yield the finding where others answer approvals than before, or than those of the parent."""
+    before, after = was.policy.reviewer, now.policy.reviewer
+    if not before or not after or before == after:
+        return
     earlier = "its parent's" if reference == "parent" else "before"
-    before, after = was.policy.reviewer or "", now.policy.reviewer or ""
     message = f"Approvals are answered by {after}, {earlier} were by {before}."
     finding = _finding(FindingKind.REVIEWER_DRIFT, message, was, now, reference)
-    field = _field(LayerField.REVIEWER, before, after, was, now, reference)
-    return replace(finding, configured=f"reviewer {before}", got=f"reviewer {after}", fields=(field,))
-
-
-def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding:
-    was, now = changes[-1]
-    is_gain = bool(was.policy.grants_less_than(now.policy))
-    is_online = now.policy.network is Network.ON and was.policy.network is not Network.ON
-    message = (
-        f"Its policy changed {_change_in_words(was, now)}: commands are held against the one in force then."
-    )
-    direction: Direction = "wider" if is_gain or is_online else "narrower"
-    finding = _finding(FindingKind.POLICY_CHANGED, message, was, now, "before", direction)
-    return replace(finding, since=changes[0][1].since, count=len(changes))
-
-
-def _change_in_words(was: PolicyPeriod, now: PolicyPeriod) -> str:
-    """Return from what to what; of two policies with the same short form the fields that differ, or else that
-    only paths inside the writable ones do."""
-    if was.policy.brief() != now.policy.brief():
-        return f"from {was.policy.brief()} to {now.policy.brief()}"
-    fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
-    return f"({', '.join(fields) or 'paths protected inside the writable ones'})"
+    field = DifferingField(LayerField.REVIEWER, before, after, "configured", reference, was.since, now.since)
+    yield replace(finding, configured=f"reviewer {before}", got=f"reviewer {after}", fields=(field,))
 
 
 def _finding(
@@ -153,7 +140,7 @@ def _finding(
     direction: Direction | None = None,
 ) -> Finding:
     """Return a finding about two policies."""
-    fields = tuple(_policy_fields(was, now, reference))
+    fields = list(_policy_fields(was, now, reference))
     got = policy_in_words(now.policy)
     paths = next((field.actual for field in fields if field.name is LayerField.FILES), "")
     if "," in paths:  # the same kind of policy, for other paths
@@ -174,22 +161,19 @@ def _policy_fields(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) ->
     """Yield the configured cells in which two policies differ."""
     before, after = was.policy, now.policy
     lost, gained = after.grants_less_than(before), before.grants_less_than(after)
-    if before.filesystem is not after.filesystem:
-        yield _field(LayerField.FILES, before.filesystem, after.filesystem, was, now, reference)
-    elif lost or gained:
-        actual = f"{after.filesystem}, {f'not {lost[0]}' if lost else f'also {gained[0]}'}"
-        yield _field(LayerField.FILES, before.filesystem, actual, was, now, reference)
-    if before.network is not after.network:
-        yield _field(LayerField.NETWORK, before.network, after.network, was, now, reference)
-    if reference == "before" and before.approval != after.approval:
+    files = str(after.filesystem)
+    if before.filesystem is after.filesystem and (lost or gained):
+        files = f"{files}, {f'not {lost[0]}' if lost else f'also {gained[0]}'}"
+    cells = [
+        (LayerField.FILES, str(before.filesystem), files),
+        (LayerField.NETWORK, str(before.network), str(after.network)),
+    ]
+    if reference == "before":
         approvals = (before.approval or "not stated", after.approval or "not stated")
-        yield _field(LayerField.APPROVAL, *approvals, was, now, reference)
-
-
-def _field(
-    name: LayerField, expected: str, actual: str, was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier
-) -> DifferingField:
-    return DifferingField(name, str(expected), str(actual), "configured", reference, was.since, now.since)
+        cells.append((LayerField.APPROVAL, *approvals))
+    for name, expected, actual in cells:
+        if expected != actual:
+            yield DifferingField(name, expected, actual, "configured", reference, was.since, now.since)
 
 
 # ---------------------------------------------------------------- comparing observations
@@ -202,12 +186,10 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
     if not parents or not cut or any(map(_is_cut, parents)):
         return
     free, first = parents[0], min(cut, key=lambda each: each.first)
-    is_flag = first.own_network is None
-    lack = "carry the flag that marks it as off" if is_flag else "do not"
-    name, expected, actual = LayerField.NETWORK, HOST_NETWORK, OWN_NETWORK
-    if is_flag:
-        name, expected = LayerField.NETWORK_FLAG, free.network_flag or UNSET
-        actual = first.network_flag or UNSET
+    name, expected, actual, lack = LayerField.NETWORK, HOST_NETWORK, OWN_NETWORK, "do not"
+    if first.own_network is None:
+        name, lack = LayerField.NETWORK_FLAG, "carry the flag that marks it as off"
+        expected, actual = free.network_flag or UNSET, first.network_flag or UNSET
     yield make_finding(
         FindingKind.CHILD_GOT_LESS,
         f"Parent and child were granted the network: the parent's commands have it, the child's {lack}.",

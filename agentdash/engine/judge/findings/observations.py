@@ -32,7 +32,7 @@ from agentdash.engine.judge.findings.wording import (
 )
 from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import Direction, Finding, FindingKind, Severity
+from agentdash.model.findings import Finding, FindingKind, Severity
 from agentdash.model.layers import (
     HOST_NETWORK,
     IN_SANDBOX,
@@ -86,7 +86,7 @@ class Comparison(msgspec.Struct, frozen=True):
     @property
     def flag_disables_network(self) -> bool:
         """Whether the network flag marks the network as off."""
-        return (self.observation.network_flag or "") in _DISABLED_VALUES
+        return self.observation.network_flag in _DISABLED_VALUES
 
     @property
     def network_cut(self) -> bool | None:
@@ -120,16 +120,17 @@ class Comparison(msgspec.Struct, frozen=True):
         return tuple(root for root in lost if not self.places.has_link(root))
 
     @property
-    def gained_roots(self) -> tuple[str, ...]:
-        """Roots that the launcher makes writable, and the policy does not."""
-        if any(map(self.places.has_link, self.policy.writable_roots)):
-            return ()  # the launcher names the target of a link
-        return self.policy.grants_less_than(self.applied)
-
-    @property
     def may_be_retry(self) -> bool:
         """Whether an allowed retry outside the sandbox would look the same."""
         return self.policy.approval in _APPROVALS_WITH_RETRY
+
+    @property
+    def unrecorded_permission(self) -> str:
+        """What else could have let the command out of its sandbox without a record, as a sentence."""
+        if self.may_be_retry:
+            approval = self.policy.approval
+            return f" Under approval {approval} this may be a retry that was allowed: no file records it."
+        return " A rule in rules/*.rules that allowed it then would look the same."
 
     def differs(
         self,
@@ -144,80 +145,85 @@ class Comparison(msgspec.Struct, frozen=True):
         since = self.period.since if self.period else None
         return DifferingField(name, expected, actual, layer, reference, since, self.observation.last)
 
+    def flag_differs(self, expected: str, reference: Reference | None = None) -> DifferingField:
+        """Return the cell of the network flag."""
+        actual = self.observation.network_flag or UNSET
+        return self.differs(LayerField.NETWORK_FLAG, expected, actual, reference=reference)
+
     def finding(
         self,
         kind: FindingKind,
         message: str,
         *fields: DifferingField,
-        direction: Direction | None = None,
+        is_label: bool = False,
         severity: Severity | None = None,
         remedy: Remedy | None = None,
     ) -> Finding:
-        """Return a finding about this observation; direction and severity are the usual ones unless given."""
+        """Return a finding about this observation.
+
+        Args:
+            is_label: whether only a flag is wrong, by the kernel; else the direction is the usual one.
+            severity: the usual one unless given.
+        """
         observation = self.observation
         kernel = ", ".join(kernel_in_words(observation))
         pid = f" (pid {observation.pids[-1]})" if observation.pids else ""
         return make_finding(
             kind,
             message,
-            direction=direction,
+            direction="label" if is_label else None,
             severity=severity,
             configured=policy_in_words(self.policy if self.period else None),
             got="; ".join(filter(None, (observation.quote, kernel))) + pid,
             since=observation.first,
             last=observation.last,
             count=observation.count,
-            evidence=_comparison_evidence(self, kernel),
+            evidence=self._evidence(kernel),
             remedy=remedy,
             calls=observation.calls,
             pids=observation.pids,
             fields=fields,
         )
 
+    def _evidence(self, kernel: str) -> Iterator[Evidence]:
+        observation, at = self.observation, self.observation.first
+        since = self.period.since if self.period else at
+        policy = period_in_words(self.period) if self.period else "the file states no policy"
+        yield Evidence(EvidenceSource.ROLLOUT, since, "policy-in-force", policy)
+        if observation.rule:
+            rule = f"{observation.rule} may let it run outside the sandbox"
+            yield Evidence(EvidenceSource.CONFIG, at, "command-rule", rule)
+        elif observation.granted:
+            is_outside = observation.granted == "outside"
+            allowed = "to run outside the sandbox" if is_outside else "additional permissions"
+            yield Evidence(EvidenceSource.ROLLOUT, at, "escalation", f"the call was allowed {allowed}")
+        if observation.applied:
+            yield Evidence(EvidenceSource.PROCESS, at, "applied", launcher_in_words(observation.applied))
+        yield Evidence(observation.source, at, "flags-seen", observation.quote)
+        if kernel:
+            is_live = observation.source is EvidenceSource.ENVIRONMENT
+            source = EvidenceSource.KERNEL if is_live else observation.source
+            yield Evidence(source, at, "kernel-facts", kernel)
 
-def compare(
+
+def check_observation(
     observation: SandboxObservation, thread: Thread, platform: str | None, places: PathFacts
-) -> Comparison:
-    """Return an observation with the policy that it belongs to.
+) -> list[Finding]:
+    """Return the findings of one observation.
 
     Args:
         platform: `sys.platform` of the machine on which live processes were seen.
         places: where the configuration is.
     """
     is_live = observation.source is EvidenceSource.ENVIRONMENT
-    return Comparison(
+    seen = Comparison(
         observation=observation,
         period=thread.policies[observation.policy] if observation.policy >= 0 else None,
         platform=platform if is_live and platform else thread.platform,
         is_current=observation.policy == len(thread.policies) - 1,
         places=places,
     )
-
-
-def check_observation(seen: Comparison) -> list[Finding]:
-    """Return the findings of one observation."""
     return [*_check_network(seen), *_check_files(seen), *_check_marks(seen)]
-
-
-def _comparison_evidence(seen: Comparison, kernel: str) -> Iterator[Evidence]:
-    observation, at = seen.observation, seen.observation.first
-    since = seen.period.since if seen.period else at
-    policy = period_in_words(seen.period) if seen.period else "the file states no policy"
-    yield Evidence(EvidenceSource.ROLLOUT, since, "policy-in-force", policy)
-    if observation.rule:
-        rule = f"{observation.rule} may let it run outside the sandbox"
-        yield Evidence(EvidenceSource.CONFIG, at, "command-rule", rule)
-    elif observation.granted:
-        is_outside = observation.granted == "outside"
-        allowed = "to run outside the sandbox" if is_outside else "additional permissions"
-        yield Evidence(EvidenceSource.ROLLOUT, at, "escalation", f"the call was allowed {allowed}")
-    if observation.applied:
-        yield Evidence(EvidenceSource.PROCESS, at, "applied", launcher_in_words(observation.applied))
-    yield Evidence(observation.source, at, "flags-seen", observation.quote)
-    if kernel:
-        is_live = observation.source is EvidenceSource.ENVIRONMENT
-        source = EvidenceSource.KERNEL if is_live else observation.source
-        yield Evidence(source, at, "kernel-facts", kernel)
 
 
 def observation_evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
@@ -238,81 +244,59 @@ def observation_evidence(observation: SandboxObservation, *, agrees: bool) -> Ev
 
 
 def _check_network(seen: Comparison) -> Iterator[Finding]:
-    match seen.policy.network:
-        case Network.ON:
-            yield from _check_granted_network(seen)
-        case Network.OFF if seen.is_bound:
-            yield from _check_refused_network(seen)
-        case Network.MEDIATED if seen.policy.enforced_by == "agent":
-            yield from _check_mediated_network(seen)
-
-
-def _check_granted_network(seen: Comparison) -> Iterator[Finding]:
-    if seen.network_cut:
+    policy, observation, cut, opened = seen.policy, seen.observation, None, None
+    proxied = "The network is to be reached through the CLI's proxy"
+    if policy.network is Network.ON and seen.network_cut:
         how = "was started with the network turned off"
-        how = "runs in a network namespace of its own" if seen.observation.own_network else how
-        message = f"The policy grants the network, but the command {how}: it has none."
-        yield seen.finding(FindingKind.NETWORK_CUT, message, *_network_fields(seen))
-    elif seen.flag_disables_network:
+        how = "runs in a network namespace of its own" if observation.own_network else how
+        cut = f"The policy grants the network, but the command {how}: it has none."
+    elif policy.network is Network.ON and seen.flag_disables_network:
         is_proven = seen.network_cut is False
         yield seen.finding(
             FindingKind.STALE_NETWORK_FLAG,
             f"The flag says that the network is off; the {'kernel' if is_proven else 'policy'} says that it"
             " is on. Tools that trust the flag will skip network work.",
-            _flag_field(seen, UNSET),
-            direction="label" if is_proven else None,
+            seen.flag_differs(UNSET),
+            is_label=is_proven,
             remedy=exclude_flags(seen.places),
         )
+    elif policy.network is Network.OFF and seen.is_bound:
+        yield from _check_refused_network(seen)
+    elif policy.network is Network.MEDIATED and policy.enforced_by == "agent":
+        if observation.own_network and seen.applied.network is Network.OFF:
+            cut = f"{proxied}, but the command was started without one in a network namespace of its own."
+        elif observation.own_network is False and observation.sandboxed and seen.is_bound:
+            opened = f"{proxied} alone, but the kernel shows the command in the host's network."
+    if cut is not None:
+        yield seen.finding(FindingKind.NETWORK_CUT, cut, *_network_fields(seen))
+    if opened is not None:
+        yield seen.finding(FindingKind.NETWORK_OPEN, opened, *_network_fields(seen))
 
 
 def _check_refused_network(seen: Comparison) -> Iterator[Finding]:
+    off = "The policy turns the network off, but"
     if seen.network_cut is False and not seen.observation.mediated:
         yield seen.finding(
             FindingKind.NETWORK_OPEN,
-            "The policy turns the network off, but the kernel shows the command in the host's network, with"
-            " nothing that keeps it out." + _unrecorded_permission(seen),
+            f"{off} the kernel shows the command in the host's network, with nothing that keeps it out."
+            + seen.unrecorded_permission,
             *_network_fields(seen),
             severity="info" if seen.may_be_retry else None,
         )
     elif seen.observation.effect == "reached":
         is_explained = seen.may_be_retry or seen.places.codex_home is None  # rules that are not known
-        message = "The policy turns the network off, but the command reached a host."
         yield seen.finding(
             FindingKind.NETWORK_OPEN,
-            message + _unrecorded_permission(seen),
+            f"{off} the command reached a host.{seen.unrecorded_permission}",
             seen.differs(LayerField.NETWORK, seen.policy.network.value, Network.ON.value),
             severity="info" if is_explained else None,
         )
     elif seen.network_cut is None and seen.observation.network_flag == UNSET:
-        message = (
-            "The policy turns the network off, but the command does not carry the flag that goes with it: it"
-            " may run outside the sandbox."
+        yield seen.finding(
+            FindingKind.MISSING_NETWORK_FLAG,
+            f"{off} the command does not carry the flag that goes with it: it may run outside the sandbox.",
+            seen.flag_differs("1"),
         )
-        yield seen.finding(FindingKind.MISSING_NETWORK_FLAG, message, _flag_field(seen, "1"))
-
-
-def _check_mediated_network(seen: Comparison) -> Iterator[Finding]:
-    """Yield the finding where the network is to be reached through the CLI's proxy, and is not."""
-    proxied, observation = "The network is to be reached through the CLI's proxy", seen.observation
-    if observation.own_network and seen.applied.network is Network.OFF:
-        message = f"{proxied}, but the command was started without one in a network namespace of its own."
-        yield seen.finding(FindingKind.NETWORK_CUT, message, *_network_fields(seen))
-    elif observation.own_network is False and observation.sandboxed and seen.is_bound:
-        message = f"{proxied} alone, but the kernel shows the command in the host's network."
-        yield seen.finding(FindingKind.NETWORK_OPEN, message, *_network_fields(seen))
-
-
-def _unrecorded_permission(seen: Comparison) -> str:
-    """Return what else could have let a command out of its sandbox without a record."""
-    if seen.may_be_retry:
-        approval = seen.policy.approval
-        return f" Under approval {approval} this may be a retry that was allowed: no file records it."
-    return " A rule in rules/*.rules that allowed it then would look the same."
-
-
-def _flag_field(seen: Comparison, expected: str, reference: Reference | None = None) -> DifferingField:
-    actual = seen.observation.network_flag or UNSET
-    return seen.differs(LayerField.NETWORK_FLAG, expected, actual, reference=reference)
 
 
 def _network_fields(seen: Comparison) -> Iterator[DifferingField]:
@@ -341,18 +325,20 @@ def _check_files(seen: Comparison) -> Iterator[Finding]:
         yield _off_for_command(seen)
     if not seen.is_bound or (observation.sandboxed is False and policy.enforced_by == "agent"):
         return
-    gained = seen.gained_roots or observation.exposed
+    # the launcher names the target of a link
+    is_linked = any(map(seen.places.has_link, policy.writable_roots))
+    gained = () if is_linked else policy.grants_less_than(seen.applied)
     if observation.sandboxed is False:
         message = (
             "The policy restricts what may be written, but the kernel shows no sandbox around the command."
-            + _unrecorded_permission(seen)
+            + seen.unrecorded_permission
         )
         field = seen.differs(LayerField.FILES, policy.filesystem.value, NO_SANDBOX)
-    elif gained:
+    elif paths := gained or observation.exposed:
         message = (
-            f"The policy keeps {paths_in_words(gained)} from being written, the command's sandbox does not."
+            f"The policy keeps {paths_in_words(paths)} from being written, the command's sandbox does not."
         )
-        field = _files_field(seen, f"also {gained[0]}", is_launcher=bool(seen.gained_roots))
+        field = _files_field(seen, f"also {paths[0]}", is_launcher=bool(gained))
     else:
         return
     severity: Severity | None = "info" if seen.may_be_retry else None
@@ -419,7 +405,7 @@ def _check_marks(seen: Comparison) -> Iterator[Finding]:
             FindingKind.ESCALATED_FLAG_LEFT,
             "The command was allowed to run outside the sandbox, and does: the flag that marks the network"
             " as off is left over. Tools that trust it will skip network work.",
-            _flag_field(seen, UNSET, "allowed"),
+            seen.flag_differs(UNSET, "allowed"),
             remedy=UNSET_FLAG,
         )
     is_explained = seen.network_cut or seen.lost_roots
@@ -439,7 +425,7 @@ def _check_sandbox_flag(seen: Comparison, value: str) -> Iterator[Finding]:
         FindingKind.FOREIGN_SANDBOX_FLAG,
         f"The command carries {SANDBOX_FLAG}={value}, but {reason}: it is inherited.",
         seen.differs(LayerField.SANDBOX_FLAG, expected, value),
-        direction="label" if seen.observation.seccomp == 0 else None,
+        is_label=seen.observation.seccomp == 0,
         remedy=exclude_flags(seen.places),
     )
 

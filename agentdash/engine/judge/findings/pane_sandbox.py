@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,7 +20,6 @@ from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.pane_state import (
     PaneFacts,
     SandboxDenial,
-    SandboxInfo,
     assess_blocked,
     enclosing_sandbox,
     network_cut_denial,
@@ -30,7 +29,7 @@ from agentdash.engine.judge.states.pane_state import (
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.denials import Denial, PathKind, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import Finding, FindingKind, Verdict
+from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG, UNSET
@@ -65,32 +64,24 @@ class _Author(NamedTuple):
     policy: Policy | None = None
     """The policy in the launcher's arguments."""
 
-    @property
-    def in_words(self) -> str:
-        """The name, with the launcher and the policy."""
-        by = f" by {self.launcher}" if self.launcher and self.launcher != self.name else ""
-        policy = f": {self.policy.brief()}" if self.policy else ""
-        return f"{self.name}{by}{policy}"
-
 
 def _author(fleet: Fleet, process: Process) -> _Author | None:
     """Return what built the sandbox around a process, or None if nothing shows it."""
     by_mark = _author_by_mark(process)
     above = list(ProcessTree(fleet.processes.values(), {}).above(process))
-    first = next((each for each in above if each.launcher), None)
-    if first is None or first.launcher is None:
-        return by_mark
     launchers = [each.launcher for each in above if each.launcher]
+    first = next((each for each in above if each.launcher), None)
+    if first is None:
+        return by_mark
     cli = next((each.agent for each in above[above.index(first) :] if each.agent), None)
+    name = AGENT_NAMES.get(cli, cli) if cli else launchers[0].name
     if any(each.name in _CODEX_LAUNCHERS for each in launchers):
         name = "Codex"
     elif by_mark is not None and by_mark.evidence.startswith(RUNTIME_FLAG):
         name = by_mark.name
-    else:
-        name = AGENT_NAMES.get(cli, cli) if cli else first.launcher.name
     evidence = f"pid {first.pid} above it: {' '.join(first.argv[:4])}"
     policy = next((each.policy for each in launchers if each.policy), None)
-    return _Author(name, evidence, first.launcher.name, policy)
+    return _Author(name, evidence, launchers[0].name, policy)
 
 
 def _author_by_mark(process: Process) -> _Author | None:
@@ -134,85 +125,62 @@ def _judge_layers(fleet: Fleet, process: Process, worker: str, below: Sequence[P
         worker: its id, by which its requests are kept.
         below: the processes of its pane.
     """
-    since = process.key.started
+    since, host = process.key.started, fleet.kernel
     request = next((each for each in reversed(fleet.requests.get(worker, ())) if each.since == since), None)
+    is_asked = request is not None and request.origin(RequestField.FILESYSTEM) is not None
     container = _own_container(process, below)
-    seen = process if container is None else None
-    around = enclosing_sandbox(seen, fleet.kernel)
+    around = enclosing_sandbox(process, host) if container is None else None
     author = _author(fleet, around.process) if around else None
-    applied = f"a container, by {container}" if container else None
-    if around is not None:
-        applied = author.in_words if author else "a sandbox: what built it is not known"
     findings = tuple(_silently_off(fleet, process, request)) if request else ()
-    verdict: Verdict = "mismatch" if findings else "unverified"
-    if not findings and container is None and _is_match(fleet, process, request, author):
-        verdict = "match"
+    is_match = False
+    if request is not None and is_asked and request.read_at is None and container is None:
+        is_of_cli = author is not None and author.name == AGENT_NAMES.get(process.agent or "")
+        is_as_asked = around is None if request.policy.is_full_access else is_of_cli
+        is_match = is_as_asked and None not in (process.kernel, host)
+    applied = f"a container, by {container}" if container else None
+    evidence, unread = [], []
+    if around is not None:
+        applied, at = "a sandbox: what built it is not known", around.process.key.started
+        if author is not None:
+            by = f" by {author.launcher}" if author.launcher not in ("", author.name) else ""
+            applied = f"{author.name}{by}{f': {author.policy.brief()}' if author.policy else ''}"
+            text = f"{author.name}: {author.evidence}"
+            evidence.append(Evidence(EvidenceSource.PROCESS, at, "sandbox-author", text))
+        text = f"pid {process.pid} ({process.name}): {around.text}"
+        evidence.append(Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text))
+    if container is not None:
+        unread.append(f"what runs in the container that {container} started")
+    if request is not None and not is_asked:
+        unread.append(
+            "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
+        )
     return Sandbox(
-        verdict=verdict,
+        verdict="mismatch" if findings else "match" if is_match else "unverified",
         applied=applied,
         launcher=(author.launcher if author else container) or None,
         applied_policy=author.policy if author else None,
-        got=_observed(seen, fleet.kernel) if seen else Got(),
+        got=_observed(process, host) if container is None else Got(),
         findings=findings,
         requested=request,
-        evidence=tuple(_layer_evidence(around, author)),
-        unread=tuple(_unread(request, container)),
+        evidence=tuple(evidence),
+        unread=tuple(unread),
     )
 
 
-def _is_match(
-    fleet: Fleet,
-    process: Process,
-    request: Requested | None,
-    author: _Author | None,
-) -> bool:
-    """Return whether a worker is known to have what it was asked for."""
-    if request is None or request.read_at is not None or request.origin(RequestField.FILESYSTEM) is None:
-        return False
-    if process.kernel is None or fleet.kernel is None:
-        return False
-    if request.policy.is_full_access:
-        return enclosing_sandbox(process, fleet.kernel) is None
-    return author is not None and author.name == AGENT_NAMES.get(process.agent or "")
-
-
 def _observed(process: Process, host: Kernel | None) -> Got:
-    kernel = process.kernel or Kernel()
-    network: Literal["host", "own"] | None = None
-    if host is not None and None not in (kernel.net, host.net):
-        network = "own" if kernel.net != host.net else "host"
+    kernel, env = process.kernel or Kernel(), process.env
+    is_known = host is not None and None not in (kernel.net, host.net)
+    is_host = host is not None and kernel.net == host.net
     return Got(
-        network_flag=_flag(process, NETWORK_FLAG),
-        sandbox_flag=_flag(process, SANDBOX_FLAG),
+        network_flag=None if env is None else env.get(NETWORK_FLAG) or UNSET,
+        sandbox_flag=None if env is None else env.get(SANDBOX_FLAG) or UNSET,
         seccomp=kernel.seccomp,
-        network_namespace=network,
+        network_namespace=("host" if is_host else "own") if is_known else None,
         no_new_privs=kernel.no_new_privs,
         sandboxed=None if process.kernel is None else enclosing_sandbox(process, host) is not None,
         at=process.key.started,
         source=EvidenceSource.KERNEL if process.kernel else EvidenceSource.ENVIRONMENT,
     )
-
-
-def _flag(process: Process, name: str) -> str | None:
-    return None if process.env is None else process.env.get(name) or UNSET
-
-
-def _layer_evidence(around: SandboxInfo | None, author: _Author | None) -> Iterator[Evidence]:
-    if around is None:
-        return
-    process, at = around.process, around.process.key.started
-    if author is not None:
-        text = f"{author.name}: {author.evidence}"
-        yield Evidence(EvidenceSource.PROCESS, at, "sandbox-author", text)
-    text = f"pid {process.pid} ({process.name}): {around.text}"
-    yield Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text)
-
-
-def _unread(request: Requested | None, container: str | None) -> Iterator[str]:
-    if container is not None:
-        yield f"what runs in the container that {container} started"
-    if request is not None and request.origin(RequestField.FILESYSTEM) is None:
-        yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
 
 
 # ---------------------------------------------------------------- asked for, and not there
@@ -271,11 +239,8 @@ def judge_pane_sandbox(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessm
     if assessment.state is not State.BLOCKED_SANDBOX:
         return layers
     case = PaneFacts(fleet, occupant, pane)
-    found = (
-        screen_denial(case)
-        or network_cut_denial(case, assessment.evidence[0].text)
-        or state_path_denial(case)
-    )
+    text = assessment.evidence[0].text
+    found = screen_denial(case) or network_cut_denial(case, text) or state_path_denial(case)
     if found is None:
         return layers
     at = assessment.since or found.sandbox.process.key.started
@@ -289,13 +254,12 @@ def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessm
     if nested.process is None:
         return Sandbox()
     layers = _judge_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
-    findings = layers.findings
-    found = state_path_denial(PaneFacts(fleet, nested))
-    if found is not None:
-        evidence = assess_blocked(found, nested.key.started, "it runs").evidence
-        at = assessment.since or nested.key.started
-        findings = (*findings, _denied(fleet, nested, found, at, evidence))
-    return replace(layers, findings=findings)
+    found, started = state_path_denial(PaneFacts(fleet, nested)), nested.key.started
+    if found is None:
+        return layers
+    evidence = assess_blocked(found, started, "it runs").evidence
+    finding = _denied(fleet, nested, found, assessment.since or started, evidence)
+    return replace(layers, findings=(*layers.findings, finding))
 
 
 def _denied(
@@ -326,28 +290,20 @@ def _remedy(fleet: Fleet, occupant: PaneOccupant, denial: Denial, process: Proce
     places = facts_of(fleet, None, [process])
     is_codex = any(name in env for name in _CODEX_MARKS)
     thread = fleet.threads.get(env.get(_THREAD_VARIABLE, ""))
-    kinds = {**places.kinds, **_state_paths(occupant)}
+    # at the worker's state paths are directories, unless their name has a suffix
+    directories = (path for path in occupant.paths if not posixpath.splitext(path.path)[1])
+    kinds = {**places.kinds, **{each.path: PathKind.DIRECTORY for each in directories}}
+    kinds |= {each.path: PathKind.MISSING for each in occupant.paths if each.access.missing}
     places = replace(places, kinds=kinds, request=request_of(fleet, thread))
     policy = thread.policy if thread else None
+    outside = "start it from a shell outside its sandbox"
     if denial.what == "network":
-        outside = "start it from a shell outside its sandbox, or let that sandbox reach the network"
-        return turn_network(Network.ON, policy, places) if is_codex else Remedy(outside)
+        words = Remedy(f"{outside}, or let that sandbox reach the network")
+        return turn_network(Network.ON, policy, places) if is_codex else words
     if not denial.path:
         return None
     operation = "mkdir" if places.kinds.get(denial.path) is PathKind.MISSING else denial.operation
     if is_codex:
         return filesystem_remedy(denial.path, operation, policy, places)
     place = place_of(denial.path, operation, places)
-    opened = "" if place.obstacle else f", or let that sandbox write {place.directory}"
-    return Remedy(f"start it from a shell outside its sandbox{opened}")
-
-
-def _state_paths(occupant: PaneOccupant) -> dict[str, PathKind]:
-    """Return what is at the worker's state paths: directories, unless their name has a suffix."""
-    kinds = {}
-    for access in occupant.paths:
-        if access.access.missing:
-            kinds[access.path] = PathKind.MISSING
-        elif not posixpath.splitext(access.path)[1]:
-            kinds[access.path] = PathKind.DIRECTORY
-    return kinds
+    return Remedy(outside if place.obstacle else f"{outside}, or let that sandbox write {place.directory}")

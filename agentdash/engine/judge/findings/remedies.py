@@ -51,8 +51,6 @@ _RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume 
 _HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
 """Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
 PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
-_HIDDEN_HELPER: Final = re.compile(r"bwrap: execvp (?P<tmp>/\S*/tmp)/arg0\S*/codex-linux-sandbox: ")
-"""The same in a sandbox that may not read the directory of that program."""
 _REPLACED: Final = "(deleted): No such file or directory"
 """Codex was updated while it ran (0.48)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
@@ -104,23 +102,12 @@ def remedy_for(
         # its message names no file; what is known of the CLI does
         reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
         return _instead(reason, policy, facts)
-    return startup_remedy(entry.quote, policy, facts) if entry.what == "sandbox" else None
+    return startup_remedy(entry.quote) if entry.what == "sandbox" else None
 
 
-def startup_remedy(quote: str, policy: Policy | None, facts: PathFacts) -> Remedy:
+def startup_remedy(quote: str) -> Remedy:
     """Return what helps where the sandbox of Codex could not be started, by what was printed."""
-    hidden = _HIDDEN_HELPER.search(quote)
-    profile = _profile(policy, facts)
-    if hidden is not None and policy is not None and profile is not None and not _reads_everything(policy):
-        folders = {_text(hidden["tmp"]): _text("read"), _text("/PATH/OF/CODEX"): _text("read")}
-        words = " (the second line: the directory in which Codex is installed)"
-        found = _profile_entry(profile, "filesystem", folders, facts, words)
-        return replace(found, once=None) if found is not None else _DOCTOR
     return _RESTART if _HELPER_IS_MISSING in quote or _REPLACED in quote else _DOCTOR
-
-
-def _reads_everything(policy: Policy) -> bool:
-    return any(rule.path == "/" and rule.access != "deny" for rule in policy.rules)
 
 
 # ---------------------------------------------------------------- Codex: files
@@ -156,9 +143,7 @@ def filesystem_remedy(
     if reason is None and policy is not None and _may_write(policy, place.directory):
         reason = f"{place.directory} is a writable directory already"
     reason = reason or _instead_of_root(path, policy, facts)
-    if reason is not None:
-        return _instead(reason, policy, facts, is_file=True)
-    return _writable_root(place, policy, facts)
+    return _instead(reason, policy, facts, is_file=True) if reason else _writable_root(place, policy, facts)
 
 
 def _may_write(policy: Policy, path: str) -> bool:
@@ -190,7 +175,8 @@ def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: b
     """Return what to do where no setting is narrow enough, or none would have an effect."""
     choices = ["approve that command"]
     if policy is not None and policy.approval == "never":
-        can_ask = _can_be_asked(facts)
+        is_asked = facts.request is not None and facts.request.policy.approval == "on-request"
+        can_ask = _overruled(facts, RequestField.APPROVAL, is_asked=is_asked) is None
         choices = ["start Codex with `-a on-request` and approve that command"] if can_ask else []
     choices += [_ELSEWHERE] if is_file else []
     others = f"{', '.join(choices)}, or " if choices else ""
@@ -224,19 +210,14 @@ def turn_network(
 def _network_remedy(entry: LedgerEntry | Denial, policy: Policy | None, facts: PathFacts) -> Remedy | None:
     if policy is None or policy.network in (Network.ON, Network.UNKNOWN):
         return None
-    host = entry.target
-    if host and "/" in host:
-        # with the network on the socket would be open as well, and with it all that its server does outside
-        reason = "what the server of that socket does is in no sandbox"
-    elif not host or not _HOST.fullmatch(host) or entry.operation == "bind":
-        reason = "no host is known that a setting could open"
-    elif _THIS_MACHINE.fullmatch(host.strip("[]")):
-        reason = f"{host} is a service of this machine, which no setting opens alone"
-    elif policy.network is Network.MEDIATED:
-        reason = f"the domains that its proxy allows do not have {host}"
-    else:
-        return turn_network(Network.ON, policy, facts)
-    return _instead(reason, policy, facts)
+    host = entry.target or ""
+    # with the network on, a socket would be open as well, and with it all that its server does outside
+    is_remote = _HOST.fullmatch(host) and not _THIS_MACHINE.fullmatch(host.strip("[]"))
+    if not is_remote or entry.operation == "bind":
+        return _instead(f"no setting opens {host or 'an unknown host'} alone", policy, facts)
+    if policy.network is Network.MEDIATED:
+        return _instead(f"the domains that its proxy allows do not have {host}", policy, facts)
+    return turn_network(Network.ON, policy, facts)
 
 
 # ---------------------------------------------------------------- what decides instead of a setting
@@ -281,12 +262,6 @@ def _overruled(
         return f"{asked} was written after its start: start it again"
     chosen = "" if request.is_fixed else ": another one may have been chosen in it (`/permissions`)"
     return f"{asked} was not kept{chosen}"
-
-
-def _can_be_asked(facts: PathFacts) -> bool:
-    """Return whether a Codex that never asks would ask with `-a on-request`."""
-    is_asked = facts.request is not None and facts.request.policy.approval == "on-request"
-    return _overruled(facts, RequestField.APPROVAL, is_asked=is_asked) is None
 
 
 # ---------------------------------------------------------------- the settings of Codex
@@ -338,11 +313,8 @@ def _extra_roots(policy: Policy | None, facts: PathFacts) -> list[str]:
     what Codex adds itself."""
     own = {*facts.workspaces, *_TEMPORARY, f"{facts.codex_home or '~/.codex'}/memories"}
     roots = dict.fromkeys(policy.writable_roots) if policy else ()
-    return [
-        root
-        for root in roots
-        if root not in own and root.startswith("/") and not root.endswith("/.codex/memories")
-    ]
+    configured = (root for root in roots if root not in own and root.startswith("/"))
+    return [root for root in configured if not root.endswith("/.codex/memories")]
 
 
 def _table(
@@ -392,12 +364,9 @@ def _profile_entry(
 
 
 def _config_file(facts: PathFacts) -> str:
-    return f"{_codex_home(facts)}/config.toml"
-
-
-def _codex_home(facts: PathFacts) -> str:
     home = facts.codex_home
-    return "~/.codex" if home is None or home in {f"{user}/.codex" for user in facts.homes} else home
+    is_usual = home is None or home in {f"{user}/.codex" for user in facts.homes}
+    return f"{'~/.codex' if is_usual else home}/config.toml"
 
 
 def _codex(*options: str) -> str:

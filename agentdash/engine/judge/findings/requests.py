@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.wording import make_finding, policy_evidence, policy_in_words
 from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
+from agentdash.model.findings import Direction, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
@@ -48,37 +47,12 @@ _ROWS: Final = {
     RequestField.APPROVAL: LayerField.APPROVAL,
     RequestField.REVIEWER: LayerField.REVIEWER,
 }
-# ---------------------------------------------------------------- two policies
-
-_Part = tuple[RequestField, str, str]
-"""A part in which two policies differ: as asked for, and as given."""
-
-
-def _differing_parts(asked: Policy, got: Policy) -> Iterator[_Part]:
-    """Yield the parts that both policies state, with different values."""
-    has_same_profile = asked.profile is not None and asked.profile == got.profile
-    if _is_other(asked.filesystem, got.filesystem) and not has_same_profile:
-        yield RequestField.FILESYSTEM, asked.filesystem.value, got.filesystem.value
-    if _is_other(asked.network, got.network):
-        yield RequestField.NETWORK, asked.network.value, got.network.value
-    missing = got.grants_less_than(asked)
-    if missing and asked.filesystem is got.filesystem is Filesystem.WORKSPACE:
-        named, lacking = f"{asked.filesystem}, {missing[0]}", f"{got.filesystem}, not {missing[0]}"
-        yield RequestField.WRITABLE_ROOTS, named, lacking
-    if asked.approval and got.approval and asked.approval != got.approval:
-        yield RequestField.APPROVAL, asked.approval, got.approval
-    if asked.reviewer and got.reviewer and asked.reviewer != got.reviewer:
-        yield RequestField.REVIEWER, asked.reviewer, got.reviewer
+_ROOTS: Final = RequestField.WRITABLE_ROOTS
+_COMPARED: Final = ("filesystem", "network", "approval", "reviewer")
+_UNSTATED: Final = (None, "", "unknown")
 
 
-def _is_other(asked: str, got: str) -> bool:
-    return asked != got and "unknown" not in (asked, got)
-
-
-# ---------------------------------------------------------------- what was asked for, and what decided
-
-
-class _Turn(msgspec.Struct, frozen=True):
+class _Turn(NamedTuple):
     """A request, and the policy that the thread stated first after it."""
 
     request: Requested
@@ -145,8 +119,7 @@ def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
         stated = next((at for at in thread.policy_lines if at >= request.since), None)
         if stated is None or (later is not None and stated >= later):
             continue
-        period = _stated_at(thread, stated)
-        if period is not None:
+        if (period := _stated_at(thread, stated)) is not None:
             earlier = requests[number - 1] if number else None
             yield _Turn(request, period, _stated_at(thread, request.since), earlier)
 
@@ -161,12 +134,22 @@ def _stated_at(thread: Thread, at: float) -> PolicyPeriod | None:
 
 
 def _differences(turn: _Turn, parent: ParentPolicy | None = None) -> Iterator[_Difference]:
-    for field, asked, got in _differing_parts(turn.request.policy, turn.got):
-        if (origin := turn.request.origin(field)) is not None:
-            winner = _winner(turn, field)
-            if winner is None and origin.layer is RequestLayer.ROLE:
-                winner = _parent_as_winner(turn, field, parent)
-            yield _Difference(field, asked, got, origin, winner)
+    """Yield the parts that were asked for somewhere, and that both policies state, with different values."""
+    asked, got = turn.request.policy, turn.got
+    parts = [(RequestField(name), getattr(asked, name), getattr(got, name)) for name in _COMPARED]
+    if asked.profile is not None and asked.profile == got.profile:
+        parts.pop(0)
+    missing = got.grants_less_than(asked)
+    if missing and asked.filesystem is got.filesystem is Filesystem.WORKSPACE:
+        parts.append((_ROOTS, f"workspace, {missing[0]}", f"workspace, not {missing[0]}"))
+    for field, wanted, given in parts:
+        origin = turn.request.origin(field)
+        if origin is None or wanted == given or wanted in _UNSTATED or given in _UNSTATED:
+            continue
+        winner = _winner(turn, field)
+        if winner is None and origin.layer is RequestLayer.ROLE:
+            winner = _parent_as_winner(turn, field, parent)
+        yield _Difference(field, str(wanted), str(given), origin, winner)
 
 
 def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
@@ -191,8 +174,7 @@ def _parent_as_winner(turn: _Turn, field: RequestField, parent: ParentPolicy | N
 
 
 def _value(policy: Policy, field: RequestField) -> object:
-    name = RequestField.FILESYSTEM if field is RequestField.WRITABLE_ROOTS else field
-    return getattr(policy, name.value)
+    return getattr(policy, "filesystem" if field is _ROOTS else field.value)
 
 
 def _is_certain(difference: _Difference, request: Requested) -> bool:
@@ -225,14 +207,10 @@ def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested |
 def _as_request(period: PolicyPeriod, request: Requested) -> Requested:
     """Return a policy that was chosen in the running CLI as a request."""
     policy = period.stated
-    stated = {
-        RequestField.FILESYSTEM: policy.filesystem is not Filesystem.UNKNOWN,
-        RequestField.NETWORK: policy.network is not Network.UNKNOWN,
-        RequestField.APPROVAL: policy.approval is not None,
-        RequestField.REVIEWER: policy.reviewer is not None,
-    }
     origins = tuple(
-        RequestOrigin(field, RequestLayer.THREAD, period.place) for field, is_so in stated.items() if is_so
+        RequestOrigin(RequestField(name), RequestLayer.THREAD, period.place)
+        for name in _COMPARED
+        if getattr(policy, name) not in _UNSTATED
     )
     return replace(request, policy=policy, origins=origins, since=period.since, given=None, given_origins=())
 
@@ -250,38 +228,32 @@ def _dropped(turn: _Turn, before: PolicyPeriod) -> Finding | None:
     if not request.is_fixed or not _was_typed(turn, before):
         return None
     kept = replace(_as_request(before, request), given=request.given, given_origins=request.given_origins)
-    lost = replace(turn, request=kept)
-    fields = [
-        field for field in (RequestField.FILESYSTEM, RequestField.NETWORK) if not _is_typed(request, field)
-    ]
-    differences = [
-        each if each.winner else each._replace(winner=_met_origin(turn, each.field))
-        for each in _differences(lost)
-        if each.field in fields
-    ]
-    if not differences:
-        return None
-    return _finding(FindingKind.RESUME_DROPPED_POLICY, lost, differences, reference="before")
+    lost = turn._replace(request=kept)
+    differences = []
+    for each in _differences(lost):
+        if each.field not in (RequestField.FILESYSTEM, RequestField.NETWORK) or _is_typed(
+            request, each.field
+        ):
+            continue
+        # where it was asked for, if the thread has it as it was asked for
+        is_met = _value(request.policy, each.field) == _value(turn.period.policy, each.field)
+        differences.append(
+            each._replace(winner=each.winner or (request.origin(each.field) if is_met else None))
+        )
+    return _finding(FindingKind.RESUME_DROPPED_POLICY, lost, differences, "before") if differences else None
 
 
 def _was_typed(turn: _Turn, before: PolicyPeriod) -> bool:
     """Return whether the policy before came from a command line or a screen, not from the configuration."""
-    earlier = turn.earlier
+    earlier, written = turn.earlier, turn.request.files_written
     if earlier is not None and (earlier.since or 0.0) <= before.since:
         return not earlier.is_fixed or _is_typed(earlier, RequestField.FILESYSTEM)
-    written = turn.request.files_written
     return written is None or written < before.since
 
 
 def _is_typed(request: Requested, field: RequestField) -> bool:
     origin = request.origin(field)
     return origin is not None and origin.layer is RequestLayer.ARGV
-
-
-def _met_origin(turn: _Turn, field: RequestField) -> RequestOrigin | None:
-    """Return where a part was asked for, if the thread has it as it was asked for."""
-    is_met = _value(turn.request.policy, field) == _value(turn.period.policy, field)
-    return turn.request.origin(field) if is_met else None
 
 
 # ---------------------------------------------------------------- wording
@@ -294,44 +266,37 @@ def _finding(
     direction = next(each for each in ("wider", "narrower", "label") if each in directions)
     asked = [f"{_ROWS[each.field].value} {each.asked}" for each in differences]
     parts, got = ", ".join(asked), ", ".join(f"{_ROWS[each.field].value} {each.got}" for each in differences)
-    origins = ", ".join(dict.fromkeys(str(each.origin) for each in differences))
+    origins = {str(each.origin): each.origin for each in differences}
+    winners = {str(each.winner): each.winner for each in differences if each.winner is not None}
     period, since = turn.period, turn.request.since
-    message = f"Asked for: {parts} ({origins}). The thread has {got}."
+    message = f"Asked for: {parts} ({', '.join(origins)}). The thread has {got}."
     if kind is FindingKind.RESUME_DROPPED_POLICY:
         message = f"The resumed thread had {parts}, and now has {got}: the policy was not kept."
     elif kind is FindingKind.ROLE_POLICY_IGNORED:
-        message = f"The role asks for {parts} ({origins}), and the sub-agent has {got}."
+        message = f"The role asks for {parts} ({', '.join(origins)}), and the sub-agent has {got}."
+    rules = f" (by the rules of {turn.request.rules_of})" if turn.request.rules_of else ""
+    decided = (
+        f"Decided by {', '.join(winners)}{rules}." if winners else "No setting that was read explains it."
+    )
+    at = since or period.since
     return make_finding(
         kind,
-        f"{message} {_because(differences, turn.request)}",
+        f"{message} {decided}",
         direction=direction,
-        severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
+        severity="danger" if direction == "wider" else None,
         configured="; ".join(f"{part} ({d.origin})" for part, d in zip(asked, differences, strict=True)),
         got=f"{policy_in_words(period.policy)} ({period.place})",
         since=period.since,
-        evidence=_evidence(turn, differences),
+        evidence=[
+            *(Evidence(_source(each), at, "requested", text) for text, each in origins.items()),
+            *(Evidence(_source(each), at, "overridden-by", text) for text, each in winners.items()),
+            policy_evidence(period),
+        ],
         fields=[
             DifferingField(_ROWS[d.field], d.asked, d.got, "configured", reference, since, period.since)
             for d in differences
         ],
     )
-
-
-def _because(differences: Sequence[_Difference], request: Requested) -> str:
-    """Return what decided, or that nothing that was read did."""
-    winners = ", ".join(dict.fromkeys(str(each.winner) for each in differences if each.winner is not None))
-    rules = f" (by the rules of {request.rules_of})" if request.rules_of else ""
-    return f"Decided by {winners}{rules}." if winners else "No setting that was read explains it."
-
-
-def _evidence(turn: _Turn, differences: Sequence[_Difference]) -> Iterator[Evidence]:
-    since = turn.request.since or turn.period.since
-    for origin in {str(each.origin): each.origin for each in differences}.values():
-        yield Evidence(_source(origin), since, "requested", str(origin))
-    for winner in {str(each.winner): each.winner for each in differences}.values():
-        if winner is not None:
-            yield Evidence(_source(winner), since, "overridden-by", str(winner))
-    yield policy_evidence(turn.period)
 
 
 def _source(origin: RequestOrigin) -> EvidenceSource:
@@ -362,10 +327,6 @@ def remote_directory_finding(client: Process | None, thread: Thread) -> tuple[Fi
         evidence=[Evidence(EvidenceSource.PROCESS, at, "started-in", quote)],
         remedy=Remedy("start the app-server in the directory of the task, or `codex exec` without --remote"),
         pids=[client.pid],
-        fields=[
-            DifferingField(
-                LayerField.FILES, own, other, layer="configured", reference="requested", expected_at=at
-            )
-        ],
+        fields=[DifferingField(LayerField.FILES, own, other, "configured", "requested", at)],
     )
     return (finding,)

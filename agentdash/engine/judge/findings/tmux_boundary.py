@@ -42,7 +42,7 @@ MAX_ESCAPES: Final = 8
 """Newest escapes kept of a thread: enough for the evidence of one finding."""
 
 
-# ---------------------------------------------------------------- what a command asks of a server
+# ---------------------------------------------------------------- commands that reached a server outside
 
 
 class TmuxRequest(NamedTuple):
@@ -62,44 +62,31 @@ def parse_tmux_request(script: str) -> TmuxRequest | None:
     from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
     for command in (commands(script) or ()) if "tmux" in script else ():
-        words = [word.text for word in command.argv]
-        if not words or words[0].rpartition("/")[2] != "tmux":
+        words, server = [word.text for word in command.argv], None
+        if not words or words.pop(0).rpartition("/")[2] != "tmux":
             continue
-        server, arguments = _parse_options(words[1:])
-        if arguments and arguments[0] in _OPENING_COMMANDS | _DRIVING_COMMANDS:
-            target = next((value for name, value in pairwise(arguments) if name == "-t"), "")
-            return TmuxRequest(arguments[0], server, target)
+        while words and words[0].startswith("-"):
+            option, value = words[0][:2], words.pop(0)[2:]
+            if option in _OPTIONS_WITH_VALUE and not value and words:
+                value = words.pop(0)
+            if value and option in ("-L", "-S"):
+                server = f"-L {value}" if option == "-L" else value
+        if words and words[0] in _OPENING_COMMANDS | _DRIVING_COMMANDS:
+            target = next((value for name, value in pairwise(words) if name == "-t"), "")
+            return TmuxRequest(words[0], server, target)
     return None
-
-
-def _parse_options(words: list[str]) -> tuple[str | None, list[str]]:
-    """Return the server that tmux's own options name, and the words after them."""
-    server, rest = None, list(words)
-    while rest and rest[0].startswith("-"):
-        option, value = rest[0][:2], rest.pop(0)[2:]
-        if option in _OPTIONS_WITH_VALUE and not value and rest:
-            value = rest.pop(0)
-        if value and option in ("-L", "-S"):
-            server = f"-L {value}" if option == "-L" else value
-    return server, rest
-
-
-# ---------------------------------------------------------------- commands that reached a server outside
 
 
 def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
     """Return the thread with what its calls made a tmux server outside its sandbox do."""
     if not thread.tmux or host is None:
         return thread
-    known = {escape.call for escape in thread.escapes}
+    new = set(thread.tmux) - {escape.call for escape in thread.escapes}
+    calls = [call for call in (*thread.open_calls, *thread.calls) if call.id in new]
     panes = list(panes)
-    candidates = [
-        call
-        for call in (*thread.open_calls, *thread.calls)
-        if call.id in thread.tmux and call.id not in known and _ran_in_sandbox(thread, call)
-    ]
-    found = [escape for call in candidates if (escape := _escape(call, tree, panes, host)) is not None]
-    return replace(thread, escapes=(*thread.escapes, *found)[-MAX_ESCAPES:]) if found else thread
+    found = [_escape(call, tree, panes, host) for call in calls if _ran_in_sandbox(thread, call)]
+    escapes = (*thread.escapes, *(escape for escape in found if escape is not None))
+    return thread if escapes == thread.escapes else replace(thread, escapes=escapes[-MAX_ESCAPES:])
 
 
 def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
@@ -129,18 +116,13 @@ def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> E
             if call.exit_code == 0 and (request.server or is_target):
                 quote = f"`{call.text}` reached the tmux server pid {server.pid}, which is in no sandbox"
                 return Escape(call.ended_at or call.at, call.id, str(pane.key), None, quote)
-        elif first is not None and _was_opened(call, first, host):
-            quote = f"`{call.text}` opened pane {pane.key}: pid {first.pid} runs there in no sandbox"
-            return Escape(first.key.started, call.id, str(pane.key), first.pid, quote)
+        elif first is not None and first.kernel is not None and not _is_sandboxed(first.kernel, host):
+            started = first.key.started
+            ended = (call.ended_at or started) + _START_TOLERANCE_S
+            if call.at - _START_TOLERANCE_S <= started <= ended:
+                quote = f"`{call.text}` opened pane {pane.key}: pid {first.pid} runs there in no sandbox"
+                return Escape(started, call.id, str(pane.key), first.pid, quote)
     return None
-
-
-def _was_opened(call: Call, first: Process, host: Kernel) -> bool:
-    """Return whether the first process of a pane was started by the call, and is in no sandbox."""
-    if first.kernel is None or _is_sandboxed(first.kernel, host):
-        return False
-    started = first.key.started
-    return call.at - _START_TOLERANCE_S <= started <= (call.ended_at or started) + _START_TOLERANCE_S
 
 
 def _is_sandboxed(kernel: Kernel, host: Kernel) -> bool:
@@ -185,10 +167,8 @@ def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tup
     if server is None or server.kernel is None or host is None or not _is_sandboxed(server.kernel, host):
         return ()
     at, namespaces = server.key.started, ", ".join(server.kernel.apart_from(host))
-    quote = (
-        f"tmux server pid {server.pid} (inside: {server.inner_pid}) has namespaces of its own: {namespaces}"
-    )
-    outside, inside = "server in no sandbox", "server in a sandbox"
+    inside = f"(inside: {server.inner_pid}) has namespaces of its own: {namespaces}"
+    quote = f"tmux server pid {server.pid} {inside}"
     finding = make_finding(
         FindingKind.SANDBOXED_TMUX_SERVER,
         "The tmux server of the worker was started inside a sandbox: all its panes are in it, whichever"
@@ -199,6 +179,6 @@ def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tup
         evidence=[Evidence(EvidenceSource.KERNEL, at, "server-namespaces", quote)],
         remedy=SERVER_OUTSIDE,
         pids=[server.pid],
-        fields=[DifferingField(LayerField.TMUX, outside, inside, actual_at=at)],
+        fields=[DifferingField(LayerField.TMUX, "server in no sandbox", "server in a sandbox", actual_at=at)],
     )
     return (finding,)

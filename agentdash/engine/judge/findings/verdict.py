@@ -13,23 +13,22 @@ from agentdash.engine.judge.findings.command_sandbox import (
     sandbox_silently_off,
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
-from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
+from agentdash.engine.judge.findings.observations import check_observation, observation_evidence
 from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
     launcher_in_words,
-    launcher_name,
     make_finding,
     policy_in_words,
 )
 from agentdash.engine.judge.states.thread_facts import stopping_denial
 from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy, may_not
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import Finding, FindingKind, Verdict
+from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.policy import Filesystem, Network
+from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
@@ -59,51 +58,52 @@ def judge_sandbox(
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
     """
-    policy = thread.policy
     if thread.helper:
-        return Sandbox("unverified", policy)
+        return Sandbox("unverified", thread.policy)
+    is_codex = thread.agent == "codex"
     own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
-    checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
+    checked = [(each, check_observation(each, thread, platform, places)) for each in own]
     different = [finding for _, found in checked for finding in found]
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
-    if thread.agent == "codex":
+    if is_codex:
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
-    is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
-    verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
+    is_match = not awaits_request and any(_is_comparable(each, thread) for each in own)
     # what differs comes first, then the newest: what is well must not hide what is not
-    worst_first = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
-    launchers = [each.applied for each, _ in worst_first if each.applied]
+    checked_worst_first = sorted(
+        checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True
+    )
+    worst_first = [each for each, _ in checked_worst_first]
+    launchers = [each.applied for each in worst_first if each.applied]
     launcher, escalation = _first(launchers), _escalation(thread)
-    told = _first(each for each, _ in worst_first if each.recorded is not None)
+    by = launcher.by if launcher else None
+    told = _first(each for each in worst_first if each.recorded is not None)
     applied = [launcher_in_words(launcher)] if launcher else []
-    if told is not None and launcher is None and thread.agent == "codex":
+    if told is not None and launcher is None and is_codex:
         applied = [f"{'a' if told.recorded else 'no'} sandbox, by Codex's own words: {told.quote}"]
     applied += [escalation] if escalation else []
-    newest = newest_request(thread, requests) if thread.agent == "codex" else _first(reversed(requests))
+    # a change that another finding explains is no finding of its own
+    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
+    changes = (change for change in policy_changes(thread) if change.last not in dropped)
     return Sandbox(
-        verdict=verdict,
-        configured=policy,
+        verdict="mismatch" if is_mismatch else "match" if is_match else "unverified",
+        configured=thread.policy,
         applied="; ".join(applied) or None,
-        launcher=launcher_name(launcher) if launcher else None,
+        launcher="none" if by == "nothing" else by,
         escalation=escalation,
         applied_policy=_first(each.policy for each in launchers),
-        got=_observed([each for each, _ in worst_first if each.recorded is None and not each.effect], thread),
-        findings=(
-            *differences,
-            *_unexplained(policy_changes(thread), differences),
-            *denial_findings(thread, assessment.state, places),
-        ),
+        got=_observed([each for each in worst_first if each.recorded is None and not each.effect], thread),
+        findings=(*differences, *changes, *denial_findings(thread, assessment.state, places)),
         evidence=tuple(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=_ledger(thread, places),
-        requested=newest,
+        requested=newest_request(thread, requests) if is_codex else _first(reversed(requests)),
     )
 
 
@@ -175,12 +175,6 @@ def _merge_two(known: Finding, finding: Finding) -> Finding:
         pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
         fields=tuple(cells.values()),
     )
-
-
-def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the policy changes that no other finding explains."""
-    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
-    return (change for change in changes if change.last not in dropped)
 
 
 # ---------------------------------------------------------------- what was observed
@@ -275,9 +269,10 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
             cannot_start,
             FindingKind.SANDBOX_CANNOT_START,
             "The sandbox itself could not be started: no command that needs it can run.",
-            startup_remedy(newest.quote, thread.policy, places) if thread.agent == "codex" else None,
+            startup_remedy(newest.quote) if thread.agent == "codex" else None,
         )
-    free = [(call, denial) for call, denial in denied if _has_full_access(thread, call)]
+    policies = {call.id: thread.policy_of(call) or Policy() for call, _ in denied}
+    free = [(call, denial) for call, denial in denied if policies[call.id].is_full_access]
     # without marks of a sandbox the same words could be those of a firewall
     if free and any(map(_has_sandbox_mark, thread.observations)):
         is_flagged = any(observation.network_flag == "1" for observation in thread.observations)
@@ -290,37 +285,23 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
         )
     last = next((each for each in reversed(denied) if stopping_denial(thread, each[0])), None)
     if state is State.BLOCKED_SANDBOX and last is not None and last not in cannot_start:
-        yield _blocked(thread, *last, places)
-
-
-def _has_full_access(thread: Thread, call: Call) -> bool:
-    policy = thread.policy_of(call)
-    return policy is not None and policy.is_full_access
+        call, denial = last
+        target = f": it {may_not(denial.operation)} {denial.target}" if denial.target else ""
+        script, policy = call.script or call.text, thread.policy_of(call)
+        yield _finding(
+            thread,
+            [last],
+            DENIAL_KINDS[denial.what],
+            f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
+            remedy_for(denial, policy, places, script=script, by_mcp=call.is_mcp),
+        )
 
 
 def _has_sandbox_mark(observation: SandboxObservation) -> bool:
     """Return whether a command of the model carried a mark of a sandbox."""
-    marks = (
-        observation.network_flag == "1",
-        observation.sandbox_flag not in (None, UNSET),
-        observation.sandboxed,
-        observation.nested,
-        observation.own_network,
-    )
-    return not observation.by_user and any(marks)
-
-
-def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
-    """Return the finding about the denial that a thread did not get past."""
-    target = f": it {may_not(denial.operation)} {denial.target}" if denial.target else ""
-    script, policy = call.script or call.text, thread.policy_of(call)
-    return _finding(
-        thread,
-        [(call, denial)],
-        DENIAL_KINDS[denial.what],
-        f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
-        remedy_for(denial, policy, places, script=script, by_mcp=call.is_mcp),
-    )
+    is_flagged = observation.network_flag == "1" or observation.sandbox_flag not in (None, UNSET)
+    is_inside = observation.sandboxed or observation.nested or observation.own_network
+    return not observation.by_user and bool(is_flagged or is_inside)
 
 
 def _finding(

@@ -83,11 +83,6 @@ def at_line(line: int, text: str) -> str:
     return f"line {line}: {text}" if line else text
 
 
-def launcher_name(applied: Applied) -> str:
-    """Return the program that Codex starts commands with; `none` if there is no program."""
-    return "none" if applied.by == "nothing" else applied.by
-
-
 def launcher_in_words(applied: Applied) -> str:
     """Return the launcher above a command, with the policy in its arguments."""
     if applied.by == "nothing":

@@ -1,4 +1,4 @@
-"""The short facts that assessments state: what a worker does or needs, with its object whole."""
+"""The short facts that assessments state, with their objects whole; assessments by one piece of evidence."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from agentdash.model.conversation import shown_tool
 from agentdash.model.denials import Denial, may_not
-from agentdash.model.events import ScreenRead
+from agentdash.model.events import ScreenRead, SourceSeen
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.process import AwaitedInput
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call
+from agentdash.model.worker import Assessment
 
 _MAX_WHY_CHARS: Final = 80
 _MAX_MESSAGE_CHARS: Final = 300
@@ -30,6 +32,20 @@ _EDIT_RULE: Final = ".approval-edit"
 """Ends of the ids of screen rules (`agents/*.toml`) whose `show` quotes a command, or a file."""
 _LEADING_SIGNS: Final = re.compile(r"^(?:[^\w\s/~.$\"'`(\[{<-]+\s*)+|^Question \d+/\d+\s*(?:\([^)]*\)\s*)?")
 """Marks that worker CLIs draw before a text: `☐`, `●`, `■`, `△`, `→`, `Question 1/1 (1 unanswered)`."""
+RECOVERY_S: Final = 3.0
+"""Time for which a screen must show work before its trouble with the provider counts as over: between two
+retries some CLIs draw a working screen for a moment."""
+IDLE: Final = Fact(FactKind.IDLE, "has no task yet")
+WORKS: Final = Fact(FactKind.WORK, "works")
+FINISHED: Final = Fact(FactKind.DONE, "finished")
+STOPPED: Final = Fact(FactKind.STOPPED, "interrupted")
+_SHOWN: Final = {State.RUNNING: WORKS, State.COMPLETED: FINISHED, State.INTERRUPTED: STOPPED}
+_SHOWN_WITH_WORDS: Final = {
+    State.FAILED_PROVIDER: (FactKind.PROVIDER, "provider failed:"),
+    State.BLOCKED_SANDBOX: (FactKind.DENIED, "denied"),
+    State.FAILED_PERMISSION: (FactKind.REFUSED, "refused"),
+    State.UNKNOWN: (FactKind.UNCLEAR, "screen not understood"),
+}
 
 
 def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
@@ -73,36 +89,19 @@ def awaits_input(kind: AwaitedInput, argv: Sequence[str]) -> Fact:
     return Fact(FactKind.ASK, "waits for the end of its standard input,", f"a {kind}", why=remedy)
 
 
-def idle() -> Fact:
-    """Return that it has no task."""
-    return Fact(FactKind.IDLE, "has no task yet")
-
-
 def shown(reading: ScreenRead) -> Fact:
     """Return what a screen shows, by the state that its rule names."""
-    words = clean_line(_LEADING_SIGNS.sub("", reading.text))
-    match State(reading.state or State.UNKNOWN):
-        case State.WAITING_APPROVAL:
-            return _approval(reading)
-        case State.WAITING_INPUT:
-            return idle() if reading.is_at_prompt else asks(reading.object or reading.text)
-        case State.FAILED_PROVIDER:
-            return provider(words)
-        case State.RUNNING if reading.is_retrying:
-            return retries(words)
-        case State.RUNNING if reading.object:  # the words mark it as the screen's, which may have cut it
-            return Fact(FactKind.WORK, "shows", clean_line(reading.object), ObjectForm.COMMAND)
-        case State.RUNNING:
-            return Fact(FactKind.WORK, "works")
-        case State.COMPLETED:
-            return done("")
-        case State.INTERRUPTED:
-            return stopped("", "")
-        case State.BLOCKED_SANDBOX:
-            return Fact(FactKind.DENIED, "denied", words)
-        case State.FAILED_PERMISSION:
-            return Fact(FactKind.REFUSED, "refused", words)
-    return Fact(FactKind.UNCLEAR, "screen not understood", words)
+    state, words = State(reading.state or State.UNKNOWN), clean_line(_LEADING_SIGNS.sub("", reading.text))
+    if state is State.WAITING_APPROVAL:
+        return _approval(reading)
+    if state is State.WAITING_INPUT:
+        return IDLE if reading.is_at_prompt else asks(reading.object or reading.text)
+    if state is State.RUNNING and reading.is_retrying:
+        return retries(words)
+    if state is State.RUNNING and reading.object:  # the words mark it as the screen's, which may have cut it
+        return Fact(FactKind.WORK, "shows", clean_line(reading.object), ObjectForm.COMMAND)
+    kind, what = _SHOWN_WITH_WORDS.get(state, _SHOWN_WITH_WORDS[State.UNKNOWN])
+    return _SHOWN.get(state) or Fact(kind, what, words)
 
 
 def denied(denial: Denial, command: str) -> Fact:
@@ -119,11 +118,6 @@ def denied(denial: Denial, command: str) -> Fact:
     return Fact(FactKind.DENIED, what, clean_line(denial.target), form, why)
 
 
-def refused(command: str, by: str) -> Fact:
-    """Return a command that was refused."""
-    return Fact(FactKind.REFUSED, f"refused by {by}:", clean_line(command), ObjectForm.COMMAND)
-
-
 def provider(error: str) -> Fact:
     """Return an error of the model or its provider, at which it has given up."""
     return Fact(FactKind.PROVIDER, "provider failed:", clean_line(error))
@@ -132,11 +126,6 @@ def provider(error: str) -> Fact:
 def retries(error: str) -> Fact:
     """Return an error of the model or its provider, after which it tries again."""
     return Fact(FactKind.PROVIDER, "provider fails, retrying:", clean_line(error))
-
-
-def unanswered(prompt: str) -> Fact:
-    """Return a prompt that the model did not answer."""
-    return Fact(FactKind.PROVIDER, "no answer to", clean_line(prompt))
 
 
 def works(call: Call | None, message: str) -> Fact:
@@ -148,13 +137,12 @@ def works(call: Call | None, message: str) -> Fact:
         return Fact(FactKind.WORK, "waits for its children")
     if call.kind == "command":
         return Fact(FactKind.WORK, "runs", clean_line(call.text), ObjectForm.COMMAND)
-    return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", clean_line(call.text))
+    return Fact(FactKind.WORK, f"runs {call.shown_tool}", clean_line(call.text))
 
 
 def done(message: str) -> Fact:
     """Return the answer that it finished with."""
-    said = clean_line(message, _MAX_MESSAGE_CHARS)
-    return Fact(FactKind.DONE, "", said) if message else Fact(FactKind.DONE, "finished")
+    return Fact(FactKind.DONE, "", clean_line(message, _MAX_MESSAGE_CHARS)) if message else FINISHED
 
 
 def stopped(why: str, message: str) -> Fact:
@@ -185,18 +173,99 @@ def ended(how: str, *, in_a_turn: bool) -> Fact:
     return Fact(FactKind.QUIT, "ended:", clean_line(how))
 
 
-def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> Fact:
-    """Return the status of a session file (`SessionSeen`)."""
-    match status:
-        case "busy":
-            return Fact(FactKind.WORK, "works")
-        case "waiting":
-            return Fact(FactKind.APPROVE, "waits for", clean_line(waiting_for or "an answer"))
-        case "idle":
-            return done("")
-
-
 def unclear(what: str, object_: str = "", *, why: str = "") -> Fact:
     """Return what cannot be observed or decided; the object is a path if it begins like one."""
     form = ObjectForm.PATH if object_.startswith("/") else ObjectForm.TEXT
     return Fact(FactKind.UNCLEAR, what, clean_line(object_), form, clean_line(why, _MAX_WHY_CHARS))
+
+
+# ---------------------------------------------------------------- assessments
+
+
+Said = Literal["busy", "waiting", "idle", "open"]
+"""What a worker CLI states itself: the status in its session file, or a turn that is open in its record."""
+_ADDED_BY_SCREEN: Final[dict[Said, tuple[State, ...]]] = {
+    "busy": (State.RUNNING,),
+    "waiting": (State.WAITING_APPROVAL, State.WAITING_INPUT),
+    "idle": (
+        State.COMPLETED,
+        State.WAITING_INPUT,
+        State.INTERRUPTED,
+        State.FAILED_PROVIDER,
+        State.BLOCKED_SANDBOX,
+    ),
+    "open": (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT),
+}
+"""States of a screen that only say more about what the CLI states."""
+
+
+def is_heard(reading: ScreenRead, said: Said) -> bool:
+    """Return whether a screen says more about what the CLI states itself; a contradiction does not count.
+
+    So no screen ends a turn that the CLI's status or its record says is open.
+    """
+    if said == "open" and reading.is_at_prompt:
+        return False
+    return reading.state in _ADDED_BY_SCREEN[said]
+
+
+def conclude(
+    state: State,
+    since: float | None,
+    rule: str,
+    why: str,
+    source: EvidenceSource = EvidenceSource.ROLLOUT,
+    text: str | None = None,
+    fact: Fact | None = None,
+) -> Assessment:
+    """Return a state that rests on one piece of evidence: a line of the log, unless given otherwise, with the
+    reason as its text."""
+    return Assessment(state, since, why, (Evidence(source, since or 0.0, rule, text or why),), fact)
+
+
+def server_gone(server: SourceSeen) -> Assessment:
+    """Return `unreachable`, of a worker in a pane whose tmux server does not answer."""
+    what, source = "its tmux server does not answer:", EvidenceSource.TMUX
+    why, fact = f"{what} {server.detail}", unclear(what, server.detail)
+    return conclude(State.UNREACHABLE, server.at, "server-gone", why, source, server.detail, fact)
+
+
+def asks_in_text(
+    question: str, since: float | None, source: EvidenceSource = EvidenceSource.ROLLOUT
+) -> Assessment:
+    """Return `waiting-input`, of a worker whose last message ends with a question."""
+    fact = asks(question)
+    why = f"asks: {fact.object}"
+    return conclude(State.WAITING_INPUT, since, "asks-in-text", why, source, question, fact)
+
+
+def trouble_evidence(trouble: ProviderTrouble) -> Evidence:
+    """Return trouble with a provider as evidence."""
+    return Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
+
+
+def stopped_while_failing(trouble: ProviderTrouble, since: float | None, *before: Evidence) -> Assessment:
+    """Return `failed-provider`, of a worker that was stopped while its requests failed."""
+    why, evidence = f"stopped while its provider failed: {trouble.text}", (*before, trouble_evidence(trouble))
+    return Assessment(State.FAILED_PROVIDER, since, why, evidence, provider(trouble.text))
+
+
+def assess_screen(reading: ScreenRead) -> Assessment:
+    """Return the state that the screen rules of the worker CLI have read."""
+    part = " (part of it is out of sight)" if reading.partial else ""
+    hidden = " (behind a view that hides its prompt)" if reading.frozen else ""
+    why = f"its screen shows {reading.text}{part}{hidden}"
+    state, evidence = State(reading.state or State.UNKNOWN), screen_evidence(reading)
+    return Assessment(state, reading.at, why, (evidence,), shown(reading))
+
+
+def assess_half_menu(reading: ScreenRead, where: str) -> Assessment:
+    """Return `unknown`: it may be waiting, but half of the menu does not fit into the pane."""
+    why = f"may be waiting: part of a menu is out of sight in {where}: {reading.text}"
+    fact = unclear(f"may be waiting, part of a menu is out of sight in {where}:", reading.text)
+    return Assessment(State.UNKNOWN, reading.at, why, (screen_evidence(reading),), fact)
+
+
+def screen_evidence(reading: ScreenRead) -> Evidence:
+    """Return a screen reading as evidence."""
+    return Evidence(reading.source, reading.at, reading.rule or "", reading.text)

@@ -7,50 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.activity import pane_last_sign
-from agentdash.engine.judge.states.assessments import (
-    RECOVERY_S,
-    Said,
-    assess_half_menu,
-    assess_screen,
-    conclude,
-    is_heard,
-    server_gone,
-)
+from agentdash.engine.judge.states.facts import conclude
 from agentdash.model.denials import Denial
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import NOT_RECORDED, Fleet, PaneOccupant, ProviderTrouble
 from agentdash.model.memory import PastWorker
 from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Worker
 from agentdash.sandbox.denials import find_denials
 
 _AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
 _AT_WORK: Final = (State.RUNNING, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PROVIDER)
-_STATE_OF_STATUS: Final[dict[Literal["busy", "idle", "waiting"], State]] = {
-    "busy": State.RUNNING,
-    "waiting": State.WAITING_APPROVAL,
-    "idle": State.COMPLETED,
-}
-"""The state that the status of a session file (`SessionSeen.status`) stands for where the screen adds
-nothing."""
-_STATE_OF_TURN: Final = {
-    "ended": State.COMPLETED,
-    "failed": State.FAILED_PROVIDER,
-    "interrupted": State.INTERRUPTED,
-}
-"""The state that a turn in the log of a session (`Chat.turn`) stands for. An open one may be waiting."""
 _LOGS_WITHOUT_ENDS: Final = ("qwen",)
 """Worker CLIs whose logs have no line for a turn that is cancelled or fails: an open one says nothing."""
 _STILL: Final = "it sits still"
@@ -89,33 +69,34 @@ class PaneFacts(NamedTuple):
         """The sandbox around its process."""
         return enclosing_sandbox(self.occupant.process if self.occupant else None, self.fleet.kernel)
 
+    @property
+    def runs_once(self) -> bool:
+        """Whether it was given one task, with which it ends."""
+        process = self.occupant.process if self.occupant else None
+        return process is not None and process.once
+
 
 def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """Return the state of a worker CLI that is known by its pane only."""
     server = fleet.sources.get(tmux_source(pane.key.server))
     is_unrecorded = server is not None and server.detail == NOT_RECORDED
     if server is not None and not server.ok and not is_unrecorded:
-        return server_gone(server)
-    pane = pane if is_unrecorded else _with_exit_code(fleet, pane)
+        return facts.server_gone(server)
+    if not is_unrecorded and pane.dead and pane.dead_status is None and pane.dead_signal is None:
+        # of its zombie, which tmux 3.3 may not have collected
+        code = next((p.exit_code for p in fleet.processes.values() if p.pid == pane.pid and p.zombie), None)
+        pane = replace(pane, dead_status=code)
     case = PaneFacts(fleet, occupant, pane)
     if pane.dead or (occupant is not None and occupant.gone_at is not None):
         return _assess_ended(case, pane)
     if server is not None and is_unrecorded:
         return _assess_unrecorded(fleet, pane, server.at)
     found = _assess_alive(case, pane)
-    return _asks_in_text(found, case) or found
-
-
-def _asks_in_text(found: Assessment, case: PaneFacts) -> Assessment | None:
-    """Return `waiting-input` where a worker at rest has ended its last message with a question."""
-    session, occupant = case.session, case.occupant
+    session = case.session
     question = session.chat.asks if session is not None and session.chat is not None else ""
-    runs_once = occupant is not None and occupant.process is not None and occupant.process.once
-    if not question or runs_once or found.state is not State.COMPLETED:
-        return None
-    source, fact = EvidenceSource.SESSION_LOG, facts.asks(question)
-    why = f"asks: {fact.object}"
-    return conclude(State.WAITING_INPUT, found.since, "asks-in-text", why, source=source, fact=fact)
+    if question and not case.runs_once and found.state is State.COMPLETED:
+        return facts.asks_in_text(question, found.since, EvidenceSource.SESSION_LOG)
+    return found
 
 
 def _assess_unrecorded(fleet: Fleet, pane: Pane, at: float) -> Assessment:
@@ -124,32 +105,29 @@ def _assess_unrecorded(fleet: Fleet, pane: Pane, at: float) -> Assessment:
     periods = history.periods if history else ()
     last = next((period for period in reversed(periods) if period.state != State.UNREACHABLE), None)
     why = f"{NOT_RECORDED}{f'; it was {last.state} then: {last.why}' if last else ''}"
-    source, fact = EvidenceSource.HISTORY, facts.unclear(why)
-    return conclude(State.UNREACHABLE, at, "recording-ended", why, source=source, fact=fact)
-
-
-# ---------------------------------------------------------------- its process has ended
+    fact = facts.unclear(why)
+    return conclude(State.UNREACHABLE, at, "recording-ended", why, EvidenceSource.HISTORY, fact=fact)
 
 
 def _assess_ended(case: PaneFacts, pane: Pane) -> Assessment:
+    """Return the state of a worker whose process has ended, or has left its pane."""
     at, how, evidence = _ending(pane, case.occupant)
-    fleet, occupant, reading = case.fleet, case.occupant, case.reading
     is_finished = pane.dead and pane.dead_status == 0
     has_error = bool(pane.dead_status or pane.dead_signal)
-    last_seen = reading.state if reading is not None else None
+    last_seen = case.reading.state if case.reading is not None else None
     # one that was at rest and left without an error has quit: what its last screen quotes did not stop it
     has_quit = last_seen in _AT_REST and not has_error
     if not is_finished and not has_quit and (denial := screen_denial(case) or state_path_denial(case)):
         assessment = assess_blocked(denial, at, how)
         return replace(assessment, evidence=(*assessment.evidence, evidence))
-    history = fleet.histories.get(str(pane.key))
+    history = case.fleet.histories.get(str(pane.key))
     last = history.periods[-1] if history and history.periods else None
     if last is not None and last.state == State.BLOCKED_SANDBOX and last.since >= at:
         # what it printed last has scrolled away since
         fact = facts.unclear("blocked:", last.why)
         return Assessment(State.BLOCKED_SANDBOX, last.since, last.why, (evidence,), fact)
-    if is_finished and occupant is not None and occupant.process is not None and occupant.process.once:
-        return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,), facts.done(""))
+    if is_finished and case.runs_once:
+        return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,), facts.FINISHED)
     was_at_work = not has_quit and (last_seen in _AT_WORK or has_error)
     return Assessment(State.EXITED, at, how, (evidence,), facts.ended(how, in_a_turn=was_at_work))
 
@@ -157,25 +135,13 @@ def _assess_ended(case: PaneFacts, pane: Pane) -> Assessment:
 def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evidence]:
     """Return when it ended (unix seconds), how, and the evidence."""
     if pane.dead:
-        at, how = pane.dead_at or 0.0, _cause_of_death(pane)
+        code = "unknown" if pane.dead_status is None else pane.dead_status
+        how = f"killed by signal {pane.dead_signal}" if pane.dead_signal else f"exit code {code}"
+        at = pane.dead_at or 0.0
         return at, how, Evidence(EvidenceSource.TMUX, at, "pane-dead", f"pane_dead=1, {how}")
     at = (occupant.gone_at if occupant else None) or 0.0
     how = f"{occupant.agent} (pid {occupant.key.pid}) is gone from the pane" if occupant else "it is gone"
     return at, how, Evidence(EvidenceSource.PROCESS, at, "worker-gone", how)
-
-
-def _with_exit_code(fleet: Fleet, pane: Pane) -> Pane:
-    """Return a dead pane with the exit code of its zombie, which tmux 3.3 may not have collected."""
-    if not pane.dead or pane.dead_status is not None or pane.dead_signal is not None:
-        return pane
-    code = next((p.exit_code for p in fleet.processes.values() if p.pid == pane.pid and p.zombie), None)
-    return pane if code is None else replace(pane, dead_status=code)
-
-
-def _cause_of_death(pane: Pane) -> str:
-    if pane.dead_signal:
-        return f"killed by signal {pane.dead_signal}"
-    return "exit code unknown" if pane.dead_status is None else f"exit code {pane.dead_status}"
 
 
 # ---------------------------------------------------------------- its process lives
@@ -190,63 +156,67 @@ def _assess_alive(case: PaneFacts, pane: Pane) -> Assessment:
     state = State(reading.state) if reading is not None and reading.state else None
     chat = session.chat if session is not None else None
     said = _said(session)
-    is_contradicted = reading is not None and state is not None and said and not is_heard(reading, said)
+    is_contradicted = reading is not None and state is not None and said and not facts.is_heard(reading, said)
     if session is not None and session.status is not None and (state is None or is_contradicted):
-        return _assess_session(session, session.status)
+        return _by_session_file(session)
     if session is not None and is_contradicted:
-        return _by_log(session, State.RUNNING, "its newest turn is open")
-    if (found := _sandbox_block(case, pane, state)) is not None:
-        return found
+        return _by_log(session, State.RUNNING, facts.WORKS, "its newest turn is open")
+    if (blocked := _sandbox_block(case, pane, state)) is not None:
+        return blocked
     if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
-        return _by_log(session, State.RUNNING, "it tries again", chat.trouble)
+        fact = facts.retries(chat.trouble)
+        return _by_log(session, State.RUNNING, fact, f"it tries again: {chat.trouble}")
     trouble = fleet.troubles.get(str(pane.key))
-    is_over = trouble is None or _is_over(trouble, reading, session)
-    if trouble is not None and state in (None, State.INTERRUPTED) and not is_over:
-        why, fact = f"stopped while its provider failed: {trouble.text}", facts.provider(trouble.text)
-        request = Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
-        return Assessment(State.FAILED_PROVIDER, trouble.at, why, (request,), fact)
+    if trouble is not None and state in (None, State.INTERRUPTED) and not _is_over(trouble, case):
+        return facts.stopped_while_failing(trouble, trouble.at)
     if reading is not None and state is not None:
-        return assess_screen(reading)
+        return facts.assess_screen(reading)
     if reading is not None and reading.partial:
-        return assess_half_menu(reading, f"its {pane.width}x{pane.height} pane")
+        return facts.assess_half_menu(reading, f"its {pane.width}x{pane.height} pane")
     if (denial := screen_denial(case)) is not None:
         return assess_blocked(denial, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
-    if session is not None and chat is not None and chat.turn in _STATE_OF_TURN:
-        return _by_log(session, _STATE_OF_TURN[chat.turn], f"its newest turn {chat.turn}", chat.why)
-    why, fact = "its process runs; nothing that it shows is understood here", _NOT_UNDERSTOOD
-    return Assessment(State.UNKNOWN, None, why, fact=fact)
+    if session is not None and chat is not None and chat.turn not in (None, "open"):
+        how = f"its newest turn {chat.turn}{f': {chat.why}' if chat.why else ''}"
+        failed = (State.FAILED_PROVIDER, facts.provider(chat.why))
+        ends = {"failed": failed, "interrupted": (State.INTERRUPTED, facts.STOPPED)}
+        return _by_log(session, *ends.get(chat.turn, (State.COMPLETED, facts.FINISHED)), how)
+    why = "its process runs; nothing that it shows is understood here"
+    return Assessment(State.UNKNOWN, None, why, fact=_NOT_UNDERSTOOD)
 
 
 def _awaiting_input(fleet: Fleet, key: ProcessKey) -> Assessment | None:
     """Return `waiting-input` where a worker, or the program that it runs, waits for the end of its standard
     input: before that it begins nothing."""
-    candidates = (each for each in fleet.processes.values() if each.key == key or each.ppid == key.pid)
-    process = next((each for each in candidates if each.awaited_input is not None), None)
-    if process is None or process.awaited_input is None:
-        return None
-    fact = facts.awaits_input(process.awaited_input, process.argv)
-    at, text = process.key.started, f"pid {process.pid} waits in read(0), a {process.awaited_input}"
-    evidence = Evidence(EvidenceSource.KERNEL, at, "awaits-input", text)
-    return Assessment(State.WAITING_INPUT, at, fact.text, (evidence,), fact)
+    for process in fleet.processes.values():
+        if process.awaited_input is not None and (process.key == key or process.ppid == key.pid):
+            at, source = process.key.started, EvidenceSource.KERNEL
+            fact = facts.awaits_input(process.awaited_input, process.argv)
+            text = f"pid {process.pid} waits in read(0), a {process.awaited_input}"
+            return conclude(State.WAITING_INPUT, at, "awaits-input", fact.text, source, text, fact)
+    return None
 
 
-def _by_log(session: SessionSeen, state: State, how: str, error: str = "") -> Assessment:
+def _by_log(session: SessionSeen, state: State, fact: Fact, how: str) -> Assessment:
     """Return a state by the log of a session, where the screen does not decide it."""
-    match state:
-        case State.RUNNING:
-            fact = facts.retries(error) if error else facts.by_status("busy", "")
-        case State.FAILED_PROVIDER:
-            fact = facts.provider(error)
-        case State.INTERRUPTED:
-            fact = facts.stopped("", "")
-        case _:
-            fact = facts.done("")
-    text = f"{how}: {error}" if error else how
-    why, source = f"by the log of its session: {text}", EvidenceSource.SESSION_LOG
-    return conclude(state, session.since, "session-log", why, source=source, text=text, fact=fact)
+    why, source = f"by the log of its session: {how}", EvidenceSource.SESSION_LOG
+    return conclude(state, session.since, "session-log", why, source, how, fact)
 
 
-def _said(session: SessionSeen | None) -> Said | None:
+def _by_session_file(session: SessionSeen) -> Assessment:
+    """Return the state by the status in a session file, where the screen adds nothing."""
+    waiting_for, source = session.waiting_for or "", EvidenceSource.SESSION_FILE
+    text = f"status {session.status}{f', waiting for {waiting_for}' if waiting_for else ''}"
+    state, fact = State.COMPLETED, facts.FINISHED
+    if session.status == "busy":
+        state, fact = State.RUNNING, facts.WORKS
+    elif session.status == "waiting":
+        fact = Fact(FactKind.APPROVE, "waits for", clean_line(waiting_for or "an answer"))
+        state = State.WAITING_APPROVAL
+    why = f"its session file: {text}"
+    return conclude(state, session.since, "session-status", why, source, text, fact)
+
+
+def _said(session: SessionSeen | None) -> facts.Said | None:
     """Return what the CLI states itself: its status, or that a turn of this process is open in its log."""
     if session is None or session.status is not None:
         return session.status if session is not None else None
@@ -257,32 +227,34 @@ def _said(session: SessionSeen | None) -> Said | None:
     return "open" if is_own else None
 
 
-def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiting"]) -> Assessment:
-    waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
-    text, fact = f"status {status}{waiting_for}", facts.by_status(status, session.waiting_for or "")
-    evidence = Evidence(EvidenceSource.SESSION_FILE, session.since, "session-status", text)
-    state = _STATE_OF_STATUS[status]
-    return Assessment(state, session.since, f"its session file: {text}", (evidence,), fact)
-
-
 def _sandbox_block(case: PaneFacts, pane: Pane, state: State | None) -> Assessment | None:
     """Return `blocked-sandbox` where its sandbox explains a failing provider or a standstill."""
     reading = case.reading
     if reading is not None and (state is State.FAILED_PROVIDER or reading.is_retrying):
         denial = network_cut_denial(case, reading.text)
         return assess_blocked(denial, reading.at, "it tries again") if denial else None
-    if state in (None, State.RUNNING) and _has_no_activity(case.fleet, pane, case.occupant):
+    if state in (None, State.RUNNING) and _has_no_activity(case, pane):
         denial = state_path_denial(case)
         return assess_blocked(denial, pane.moved_at or pane.drawn_at or 0.0, _STILL) if denial else None
     return None
 
 
-def _is_over(trouble: ProviderTrouble, reading: ScreenRead | None, session: SessionSeen | None) -> bool:
+def _has_no_activity(case: PaneFacts, pane: Pane) -> bool:
+    """Return whether a pane's worker has shown no activity for a while."""
+    fleet, occupant = case.fleet, case.occupant
+    if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
+        return False
+    last = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
+    return fleet.processes_at - last >= _STANDSTILL_S
+
+
+def _is_over(trouble: ProviderTrouble, case: PaneFacts) -> bool:
     """Return whether work had gone on before it stopped, or another turn has begun since."""
+    session, reading = case.session, case.reading
     chat = session.chat if session is not None else None
     if chat is not None and chat.turn == "open" and (chat.since or 0.0) > trouble.at:
         return True
-    return trouble.over is not None and reading is not None and reading.at - trouble.over > RECOVERY_S
+    return trouble.over is not None and reading is not None and reading.at - trouble.over > facts.RECOVERY_S
 
 
 def pane_session(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
@@ -293,12 +265,9 @@ def pane_session(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Ses
     return next((fleet.sessions[key] for key in keys if key in fleet.sessions), None)
 
 
-# ---------------------------------------------------------------- started by a command of a thread
-
-
 def judge_nested(fleet: Fleet, nested: PaneOccupant) -> Assessment:
-    """Return the state of a nested worker CLI: blocked where it sits still and may not write a path that it
-    needs, else running."""
+    """Return the state of a nested worker CLI, which a command of a thread has started: blocked where it sits
+    still and may not write a path that it needs, else running."""
     if (found := _awaiting_input(fleet, nested.key)) is not None:
         return found
     denial = state_path_denial(PaneFacts(fleet, nested))
@@ -306,8 +275,7 @@ def judge_nested(fleet: Fleet, nested: PaneOccupant) -> Assessment:
     if denial is not None and (fleet.processes_at or 0.0) - still_since >= _STANDSTILL_S:
         return assess_blocked(denial, still_since, _STILL)
     why, source = f"pid {nested.key.pid} runs, started by a command of its thread", EvidenceSource.PROCESS
-    fact = facts.by_status("busy", "")
-    return conclude(State.RUNNING, nested.key.started, "nested-worker", why, source=source, fact=fact)
+    return conclude(State.RUNNING, nested.key.started, "nested-worker", why, source, fact=facts.WORKS)
 
 
 # ---------------------------------------------------------------- whose pane is gone, or was left
@@ -349,35 +317,12 @@ def _is_watched(fleet: Fleet, server: str) -> bool:
     return source in fleet.sources
 
 
-def _judge_past(fleet: Fleet, past: PastWorker, process: Process | None) -> Assessment:
-    """Return the state of a worker that is not in its pane any more.
+def _past_worker(fleet: Fleet, past: PastWorker, process: Process | None) -> Worker:
+    """Return a worker that is not in its pane any more.
 
     Args:
-        past: the worker.
         process: the live process with its pid, if that is a worker CLI.
     """
-    server = fleet.sources.get(tmux_source(past.pane.server))
-    if server is not None and not server.ok and server.detail not in (NO_SERVER, NOT_RECORDED):
-        return server_gone(server)
-    if process is not None and _is_same(process, past):
-        why, source = f"its pane is gone; its process (pid {past.pid}) lives", EvidenceSource.PROCESS
-        fact = facts.unclear(why)
-        return conclude(State.UNKNOWN, past.ended_at, "pane-gone", why, source=source, fact=fact)
-    left = "it has left its pane" if past.pane in fleet.panes else "its pane is gone"
-    history = EvidenceSource.HISTORY
-    if past.state in _LASTING:
-        why = f"{left}; it was {past.state} then"
-        return conclude(past.state, past.since, past.rule or "seen-before", why, source=history)
-    before = f"; it was {past.state} when it was last seen" if past.state is not State.UNKNOWN else ""
-    at = past.ended_at or past.seen
-    return conclude(State.EXITED, at, "pane-left", f"{left}{before}", source=history)
-
-
-def _is_same(process: Process, past: PastWorker) -> bool:
-    return process.agent == past.agent and not process.zombie and process.key.started <= past.seen
-
-
-def _past_worker(fleet: Fleet, past: PastWorker, process: Process | None) -> Worker:
     return Worker(
         id=past.worker,
         kind="pane",
@@ -388,6 +333,22 @@ def _past_worker(fleet: Fleet, past: PastWorker, process: Process | None) -> Wor
         last_activity=past.seen,
         links=(Link(f"pane {past.pane}", "an agentdash saw it there"),),
     )
+
+
+def _judge_past(fleet: Fleet, past: PastWorker, process: Process | None) -> Assessment:
+    server, history = fleet.sources.get(tmux_source(past.pane.server)), EvidenceSource.HISTORY
+    if server is not None and not server.ok and server.detail not in (NO_SERVER, NOT_RECORDED):
+        return facts.server_gone(server)
+    is_agent = process is not None and process.agent == past.agent and not process.zombie
+    if is_agent and process is not None and process.key.started <= past.seen:
+        why, source = f"its pane is gone; its process (pid {past.pid}) lives", EvidenceSource.PROCESS
+        return conclude(State.UNKNOWN, past.ended_at, "pane-gone", why, source, fact=facts.unclear(why))
+    left = "it has left its pane" if past.pane in fleet.panes else "its pane is gone"
+    if past.state in _LASTING:
+        why = f"{left}; it was {past.state} then"
+        return conclude(past.state, past.since, past.rule or "seen-before", why, history)
+    before = f"; it was {past.state} when it was last seen" if past.state is not State.UNKNOWN else ""
+    return conclude(State.EXITED, past.ended_at or past.seen, "pane-left", f"{left}{before}", history)
 
 
 # ---------------------------------------------------------------- inside a sandbox
@@ -409,7 +370,7 @@ _STANDSTILL_S: Final = 15.0
 _NAMESPACES: Final = {"mnt": "mount", "pid": "pid", "user": "user", "net": "network"}
 
 
-class SandboxInfo(msgspec.Struct, frozen=True):
+class SandboxInfo(NamedTuple):
     """A sandbox around a process."""
 
     process: Process
@@ -419,7 +380,7 @@ class SandboxInfo(msgspec.Struct, frozen=True):
     """Whether it lacks the host's network: by the flag, or by a network namespace of its own."""
 
 
-class SandboxDenial(msgspec.Struct, frozen=True):
+class SandboxDenial(NamedTuple):
     """A denial, and the sandbox that the kernel shows around the process."""
 
     sandbox: SandboxInfo
@@ -477,14 +438,6 @@ def network_cut_denial(case: PaneFacts, text: str) -> SandboxDenial | None:
     if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
         return None
     return SandboxDenial(sandbox, Denial("network", "connect", "likely", text))
-
-
-def _has_no_activity(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> bool:
-    """Return whether a pane's worker has shown no activity for a while."""
-    if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
-        return False
-    last = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
-    return fleet.processes_at - last >= _STANDSTILL_S
 
 
 def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:

@@ -148,19 +148,8 @@ def _is_passing(periods: tuple[StatePeriod, ...], state: State, since: float) ->
 
 
 def update_history(draft: Fleet, event: e.Event) -> None:
-    """Add the state changes of an event, which is in the fleet already, to the histories.
-
-    Most events are lines of a running turn, which change no state.
-    """
+    """Add the state changes of an event, which is in the fleet already, to the histories."""
     match event:
-        case e.CallStarted(kind=kind) if kind not in _WAITING_CALLS and _is_running(draft, event.thread):
-            return
-        case e.CallEnded() if _is_running(draft, event.thread):
-            return
-        case e.MessageLogged():
-            turn = draft.threads[event.thread].turn
-            if turn is not None and turn.inferred:
-                _update_thread(draft, draft.threads[event.thread], event.at)
         case e.ProcessesCounted() | FleetKnown() | RecordingEnded():
             _update_all(draft, event.at)
         case e.FileGone() | e.FileReset():  # a file that is read again states its history again
@@ -168,23 +157,37 @@ def update_history(draft: Fleet, event: e.Event) -> None:
         case e.PaneGone(key=key):
             draft.histories.pop(str(key), None)
         case e.ScreenRead(key=key):
-            _update_workers_in(draft, key, event.at)
+            threads = [thread for thread in draft.links.threads_in(key) if thread in draft.threads]
+            for thread in threads:
+                _update_thread(draft, draft.threads[thread], event.at)
+            if not threads and key in draft.occupants:
+                _update_pane(draft, key, event.at)
         case e.SessionSeen(session=str(session)) if session in draft.threads:
             _update_thread(draft, draft.threads[session], event.at)
         case (
             e.CallStarted()
             | e.CallEnded()
+            | e.MessageLogged()
             | e.TurnStarted()
             | e.TurnEnded()
             | e.TroubleLogged()
             | e.StatusPushed()
-        ) if event.thread in draft.threads:
+        ) if event.thread in draft.threads and _may_change_state(draft, event):
             _update_thread(draft, draft.threads[event.thread], event.at)
 
 
-def _is_running(draft: Fleet, thread: str) -> bool:
-    history = draft.histories.get(thread)
-    return history is not None and bool(history.periods) and history.periods[-1].state == State.RUNNING
+def _may_change_state(draft: Fleet, event: e.Event) -> bool:
+    """Return whether a line of a log may change a state: most are those of a running turn, and do not."""
+    match event:
+        case e.MessageLogged(thread=thread):
+            turn = draft.threads[thread].turn
+            return turn is not None and turn.inferred
+        case e.CallStarted(kind=kind) if kind in _WAITING_CALLS:
+            return True
+        case e.CallStarted(thread=thread) | e.CallEnded(thread=thread):
+            history = draft.histories.get(thread)
+            return history is None or history.periods[-1].state != State.RUNNING
+    return True
 
 
 def _update_all(draft: Fleet, at: float) -> None:
@@ -200,15 +203,6 @@ def _update_all(draft: Fleet, at: float) -> None:
             draft.histories.pop(str(key), None)
         else:
             _update_pane(draft, key, at)
-
-
-def _update_workers_in(draft: Fleet, key: PaneKey, at: float) -> None:
-    """Update the threads that are linked to a pane, or else the pane's own worker."""
-    threads = [thread for thread in draft.links.threads_in(key) if thread in draft.threads]
-    for thread in threads:
-        _update_thread(draft, draft.threads[thread], at)
-    if not threads and key in draft.occupants:
-        _update_pane(draft, key, at)
 
 
 def _update_thread(draft: Fleet, thread: Thread, at: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -113,27 +113,33 @@ class ThreadFacts(msgspec.Struct, frozen=True):
 
 def thread_facts(fleet: Fleet, thread: Thread, links: FleetLinks) -> ThreadFacts:
     """Collect the facts about a thread from the fleet."""
-    placed = links.panes.get(thread.id)
+    placed, owner = links.panes.get(thread.id), links.owners.get(thread.id)
     pane = fleet.panes.get(placed.key) if placed else None
     occupant = fleet.occupants.get(placed.key) if placed else None
     is_in_front = placed is not None and thread.id in threads_in_front(fleet, links, placed.key)
     left = (pane is not None and pane.dead) or (occupant is not None and occupant.gone_at is not None)
+    process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
+    logged, on_screen = thread.trouble, fleet.troubles.get(thread.id)
+    troubles = [on_screen] if on_screen is not None else []
+    troubles += [ProviderTrouble(logged.at, EvidenceSource.CODEX_LOG, logged.text)] if logged else []
+    asking = _asking(fleet, links, thread) if thread.children else []
+    children = (fleet.threads.get(child) for child in thread.children if thread.agent == "claude")
     return ThreadFacts(
         thread=thread,
-        owner=links.owners.get(thread.id),
+        owner=owner,
         orphaned=links.orphans.get(thread.id),
-        runs_once=_runs_once(fleet, links.owners.get(thread.id)),
+        runs_once=process is not None and process.once,
         commands=links.commands.get(thread.id, ()),
         claims=links.claims.get(thread.id, ()),
         processes_at=fleet.processes_at,
         files_at=fleet.files_at,
         reading=fleet.readings.get(placed.key) if placed and is_in_front and not left else None,
         pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
-        trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
-        session=_session(fleet, thread, links.owners.get(thread.id)),
-        asker=_asker(fleet, links, thread) if thread.children else None,
+        trouble=max(troubles, key=lambda trouble: trouble.at, default=None),
+        session=_session(fleet, links, thread),
+        asker=asking[0] if asking and asking[0] is not thread else None,
         dialog=_dialog(fleet, links, thread),
-        agents=_working_agents(fleet, thread),
+        agents=sum(child is not None and child.is_in_turn for child in children),
     )
 
 
@@ -141,79 +147,62 @@ def threads_in_front(fleet: Fleet, links: FleetLinks, pane: PaneKey) -> Sequence
     """Return the threads of a pane that the reading of its screen is of: of several, those with the name in
     its title, or with a sub-agent of that name."""
     shown, reading = links.threads_in(pane), fleet.readings.get(pane)
-    if len(shown) < 2 or reading is None or not (reading.front or _has_side_chat(fleet, shown)):
+    known = {each: fleet.threads[each] for each in shown if each in fleet.threads}
+    has_side_chat = any(each.side_chat for each in known.values())
+    if len(shown) < 2 or reading is None or not (reading.front or has_side_chat):
         return shown
-    return [each for each in shown if _has_name(fleet, each, reading.front)]
+    families = {id_: (each, *_children(fleet, each)) for id_, each in known.items() if reading.front}
+    return [id_ for id_, family in families.items() if any(each.is_titled(reading.front) for each in family)]
 
 
-def _has_side_chat(fleet: Fleet, threads: Sequence[str]) -> bool:
-    return any(each in fleet.threads and fleet.threads[each].side_chat for each in threads)
+def _children(fleet: Fleet, thread: Thread) -> list[Thread]:
+    return [fleet.threads[child] for child in thread.children if child in fleet.threads]
 
 
-def _has_name(fleet: Fleet, thread: str, name: str) -> bool:
-    known = fleet.threads.get(thread)
-    if known is None or not name:
-        return False
-    family = (known, *(fleet.threads[child] for child in known.children if child in fleet.threads))
-    return any(each.is_titled(name) for each in family)
+def _session(fleet: Fleet, links: FleetLinks, thread: Thread) -> SessionSeen | None:
+    """Return the session file of the process that runs a thread, if it names that thread."""
+    owner = links.owners.get(thread.id)
+    seen = fleet.sessions.get(owner.key) if owner is not None and owner.key is not None else None
+    return seen if seen is not None and seen.session == thread.id else None
 
 
-def _runs_once(fleet: Fleet, owner: ThreadOwner | None) -> bool:
-    process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
-    return process is not None and process.once
-
-
-def _asker(fleet: Fleet, links: FleetLinks, thread: Thread) -> Thread | None:
-    """Return the sub-agent of a thread that waits for an approval, or None if the thread itself does."""
-    first = next(iter(_asking(fleet, links, thread)), thread)
-    return first if first is not thread else None
+# ---------------------------------------------------------------- which thread of a session asks
 
 
 def _asking(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:
     """Return the threads of a session that wait for an approval: first the one whose call the dialog on the
     screen quotes, then those that its CLI's feed or file shows."""
-    placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
+    placed, status = links.panes.get(session.id), _session(fleet, links, session)
     reading = fleet.readings.get(placed.key) if placed else None
     is_shown = reading is not None and reading.state == State.WAITING_APPROVAL
     is_waiting = status is not None and status.status == "waiting"
     if not (is_shown or is_waiting):
         return []
-    family = list(_family(fleet, session))
-    with_call = [each for each in family if each.open_calls]
+    family = {session.id: session}
+    pending = [session]  # not recursive: files may name chains of any depth
+    while pending:
+        below = [each for each in _children(fleet, pending.pop()) if each.id not in family]
+        family.update({each.id: each for each in below})
+        pending += below
+    with_call = [each for each in family.values() if each.open_calls]
     quoted = [each for each in with_call if reading and _quotes(reading, each.open_calls[-1])]
     if session.agent == "claude":
-        others = [each for each in family if is_waiting and _is_in_line(fleet, links, session, each)]
+        others = [each for each in with_call if is_waiting and _is_in_line(fleet, links, session, each)]
     else:
-        others = [each for each in family if each is not session and _waits_by_feed(fleet, each)]
+        pushed = {each.id: fleet.pushed[each.id] for each in family.values() if each.id in fleet.pushed}
+        asking = {id_ for id_, status in pushed.items() if "waitingOnApproval" in status.flags}
+        others = [each for each in family.values() if each is not session and each.id in asking]
         # what Codex's feed says of a thread outranks a dialog that is still drawn
-        asking = {session.id, *(each.id for each in others)}
-        quoted = [each for each in quoted if each.id in asking or each.id not in fleet.pushed]
+        quoted = [each for each in quoted if each is session or each.id in asking or each.id not in pushed]
     return list({each.id: each for each in (*quoted, *others)}.values())
 
 
 def _is_in_line(fleet: Fleet, links: FleetLinks, session: Thread, thread: Thread) -> bool:
     """Return whether a thread of a session of Claude Code stands in line: no process is as young as its
     command."""
+    call = thread.open_calls[-1]
     newest = max((each.key.started for each in links.commands.get(session.id, ())), default=0.0)
-    polled = (fleet.processes_at or 0.0) - PROCESS_START_GRACE_S
-    call = thread.open_calls[-1] if thread.open_calls else None
-    return call is not None and call.kind == "command" and newest < call.at <= polled
-
-
-def _waits_by_feed(fleet: Fleet, thread: Thread) -> bool:
-    pushed = fleet.pushed.get(thread.id)
-    return pushed is not None and "waitingOnApproval" in pushed.flags
-
-
-def _family(fleet: Fleet, thread: Thread) -> Iterator[Thread]:
-    """Yield a thread and those below it. Not recursive: files may name chains of any depth."""
-    pending, visited = [thread], {thread.id}
-    while pending:
-        each = pending.pop()
-        yield each
-        below = [child for child in each.children if child in fleet.threads and child not in visited]
-        visited.update(below)
-        pending += [fleet.threads[child] for child in reversed(below)]
+    return call.kind == "command" and newest < call.at <= (fleet.processes_at or 0.0) - PROCESS_START_GRACE_S
 
 
 def _quotes(reading: ScreenRead, call: Call) -> bool:
@@ -227,15 +216,15 @@ def _quotes(reading: ScreenRead, call: Call) -> bool:
 
 def _dialog(fleet: Fleet, links: FleetLinks, thread: Thread) -> Evidence | None:
     """Return the evidence for a dialog by which a sub-agent of Claude Code asks, or None if it does not."""
+    if thread.agent != "claude" or not thread.open_calls:
+        return None
     session, visited = thread, {thread.id}
     while (parent := fleet.threads.get(session.parent or "")) is not None and parent.id not in visited:
         session = parent
         visited.add(parent.id)
-    if session is thread or thread.agent != "claude" or not thread.open_calls:
+    if session is thread or thread not in _asking(fleet, links, session):
         return None
-    if thread not in _asking(fleet, links, session):
-        return None
-    placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
+    placed, status = links.panes.get(session.id), _session(fleet, links, session)
     reading = fleet.readings.get(placed.key) if placed else None
     if reading is not None and _quotes(reading, thread.open_calls[-1]):
         return Evidence(reading.source, reading.at, reading.rule or "", reading.object or reading.text)
@@ -244,23 +233,7 @@ def _dialog(fleet: Fleet, links: FleetLinks, thread: Thread) -> Evidence | None:
     return Evidence(EvidenceSource.SESSION_FILE, since, "session-status", text)
 
 
-def _working_agents(fleet: Fleet, thread: Thread) -> int:
-    if thread.agent != "claude":
-        return 0
-    children = (fleet.threads.get(child) for child in thread.children)
-    return sum(child is not None and child.is_in_turn for child in children)
-
-
-def _session(fleet: Fleet, thread: Thread, owner: ThreadOwner | None) -> SessionSeen | None:
-    seen = fleet.sessions.get(owner.key) if owner is not None and owner.key is not None else None
-    return seen if seen is not None and seen.session == thread.id else None
-
-
-def _troubles(fleet: Fleet, thread: Thread) -> Iterator[ProviderTrouble]:
-    if (on_screen := fleet.troubles.get(thread.id)) is not None:
-        yield on_screen
-    if (logged := thread.trouble) is not None:
-        yield ProviderTrouble(logged.at, EvidenceSource.CODEX_LOG, logged.text)
+# ---------------------------------------------------------------- denials that stop
 
 
 def stopping_denial(thread: Thread, call: Call) -> Denial | None:
@@ -277,15 +250,11 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
     policy = thread.policy_of(call)
     if policy is not None and policy.is_full_access:
         return None
-    if call.exit_code == 0 and call.outcome != "denied":
-        return None if denial.is_aside or not _hides_exit_code(call.script) else denial
-    return denial
-
-
-def _hides_exit_code(script: str) -> bool:
-    """Return whether the script's exit code need not be that of the command that was denied."""
+    if call.exit_code != 0 or call.outcome == "denied":
+        return denial
+    if denial.is_aside:
+        return None
     # one-shot commands start faster without the grammar
     from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
-    found = commands(script)
-    return found is not None and len(found) > 1
+    return denial if len(commands(call.script) or ()) > 1 else None

@@ -1,1 +1,0 @@
-"""The replay: its app and its transport bar (position, speed, marks)."""
