@@ -22,8 +22,8 @@ from tests.unit.rollout_files import event, line, meta
 DATA: Final = Path(__file__).parents[1] / "data"
 _COPIED: Final = "rollouts/0.114.0/"
 """Recordings with copied counts, which `ccusage` recognizes by their times."""
-_DIFFERENT: Final = set(
-    ["gpt-6-luna", "gpt-6.1-terra", "gpt-6-sol", "gpt-6.1-sol", "gpt-6.2-sol", "codex-mini-latest"]
+_DIFFERENT: Final = frozenset(
+    ("gpt-6-luna", "gpt-6.1-terra", "gpt-6-sol", "gpt-6.1-sol", "gpt-6.2-sol", "codex-mini-latest")
 )
 """Models that this version of `ccusage` has no price for."""
 

@@ -14,7 +14,8 @@ PATCH = "*** Begin Patch\n*** Update File: app.py\n@@\n-x = 1\n+x = 2\n*** End P
 _REPOSITORY = """
 export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_KEY_1=user.email
 export GIT_CONFIG_VALUE_0=a GIT_CONFIG_VALUE_1=a@b
-git init -q -b main; echo x = 1 > app.py; git add app.py; git commit -qm one; git worktree add -q -f "$1" -b fix
+git init -q -b main; echo x = 1 > app.py; git add app.py; git commit -qm one
+git worktree add -q -f "$1" -b fix
 """
 
 

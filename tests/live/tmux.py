@@ -152,9 +152,9 @@ class ScriptedLab(TmuxServer):
         self.model.start()
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command of an agentdash that watches its home, and its tmux server where it reads
-        one."""
-        reads_files = arguments[0] in ("check", "sessions", "replay")
+        """Return the command of an agentdash that watches its home, and its tmux server where there is one
+        and it reads it."""
+        reads_files = arguments[0] in ("check", "sessions", "replay") or not self.tmux.exists()
         where = ["--codex-home", str(self.home), *([] if reads_files else ["-S", str(self.tmux)])]
         return [sys.executable, "-m", "agentdash", *arguments, *where]
 
