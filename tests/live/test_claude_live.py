@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -46,7 +44,7 @@ def claude() -> Iterator[OpenLab]:
 
 @asynccontextmanager
 async def watching(lab: ClaudeLab) -> AsyncIterator[Watched]:
-    config = Config(codex_home=lab.root / "codex", claude_home=lab.config, socket_paths=(lab.tmux,))
+    config = Config(codex_home=lab.home, claude_home=lab.config, socket_paths=(lab.tmux,))
     async with watching_config(config) as watched:
         yield watched
 
@@ -61,15 +59,8 @@ def kinds_of(worker: Worker) -> set[FindingKind]:
 
 def afterwards(lab: ClaudeLab) -> list[dict[str, Any]]:
     """Return the sessions of a new agentdash, for which only files are left."""
-    env = {
-        **os.environ,
-        "CLAUDE_CONFIG_DIR": str(lab.config),
-        "CODEX_HOME": str(lab.root / "codex"),
-        "XDG_STATE_HOME": str(lab.root / "state"),
-    }
-    run = [sys.executable, "-m", "agentdash", "--no-tmux", "status", "--json"]
-    done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
-    return [worker for worker in json.loads(done.stdout)["workers"] if worker["kind"] == "claude-session"]
+    workers = lab.document("status", CLAUDE_CONFIG_DIR=str(lab.config))["workers"]
+    return [worker for worker in workers if worker["kind"] == "claude-session"]
 
 
 @pytest.mark.parametrize(

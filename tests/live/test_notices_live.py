@@ -10,6 +10,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -39,12 +40,9 @@ async def test_an_approval_of_codex_is_told_within_two_seconds(codex: OpenLab, t
     lab = codex({"ask": [{"run": "touch /usr/x", "escalate": "May I?"}, {"say": "done"}]})
     out, status = tmp_path / "out", tmp_path / "state" / "agentdash"
     env = settings(tmp_path, ["/bin/sh", "-c", f"cat >> {out}"])
-    program = [sys.executable, "-m", "agentdash", "publish", "--codex-home", str(lab.home)]
-    publishing = subprocess.Popen(  # noqa: ASYNC220
-        [*program, "-S", str(lab.tmux)], env=env, stderr=subprocess.DEVNULL
-    )
+    pane = await lab.tui()
+    publishing = subprocess.Popen(lab.command("publish"), env=env, stderr=subprocess.DEVNULL)  # noqa: ASYNC220
     try:
-        pane = await lab.tui()
         await until(lambda: any(status.glob("status-*")), "the status file")
         pane.submit("[[ask]] go")
         await pane.shows(MENU)
@@ -60,50 +58,43 @@ async def test_an_approval_of_codex_is_told_within_two_seconds(codex: OpenLab, t
         publishing.wait(scaled(20))
 
 
-class _Received(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.received.append(json.loads(body))  # type: ignore[attr-defined]
-        self.send_response(200)
-        self.end_headers()
+@contextmanager
+def receiving() -> Iterator[tuple[str, list[object]]]:
+    """Yield the address of a server, and what it receives."""
+    received: list[object] = []
 
-    def log_message(self, *_: object) -> None:
-        pass
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
 
+        def log_message(self, *_: object) -> None:
+            pass
 
-@pytest.fixture
-def server() -> Iterator[HTTPServer]:
-    found = HTTPServer(("127.0.0.1", 0), _Received)
-    found.received = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    yield found
-    found.shutdown()
-    found.server_close()
-    thread.join()
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", received
 
 
 @pytest.mark.parametrize(("number", "name"), enumerate(("ntfy", "slack", "desktop")))
-def test_recipes(number: int, name: str, server: HTTPServer, tmp_path: Path) -> None:
+def test_recipes(number: int, name: str, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "notify-send").write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/shown\n")
     (tools / "notify-send").chmod(0o755)
     command = tomllib.loads(RECIPES[number])["command"]
-    places = {
-        "https://ntfy.sh": f"http://127.0.0.1:{server.server_port}",
-        "https://hooks.slack.com": f"http://127.0.0.1:{server.server_port}",
-        "notify-send": str(tools / "notify-send"),
-    }
-    for there, here in places.items():
-        command = [part.replace(there, here) for part in command]
-    env = settings(tmp_path, command)
-    program = [sys.executable, "-m", "agentdash", "notify", "--test"]
-    done = subprocess.run(program, env=env, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    with receiving() as (address, received):
+        places = dict.fromkeys(("https://ntfy.sh", "https://hooks.slack.com"), address)
+        for there, here in {**places, "notify-send": str(tools / "notify-send")}.items():
+            command = [part.replace(there, here) for part in command]
+        env = settings(tmp_path, command)
+        program = [sys.executable, "-m", "agentdash", "notify", "--test"]
+        done = subprocess.run(program, env=env, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
     title, text = "agentdash test: waiting approval", "wants to run git push --tags"
     if name == "desktop":
         assert (tmp_path / "shown").read_text().splitlines() == ["--", title, text]
     else:
         expected = {"topic": "my-agents", "title": title, "message": text}
-        assert server.received == [expected if name == "ntfy" else {"text": f"{title}: {text}"}]  # type: ignore[attr-defined]
+        assert received == [expected if name == "ntfy" else {"text": f"{title}: {text}"}]

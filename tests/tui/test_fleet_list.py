@@ -45,12 +45,14 @@ NEEDS = [
         for escalation in (None, Escalation("escalated", "The push needs the network."))
     ),
     *(short.asks(text) for text in ("Which port?", QUESTION)),
-    short.idle(),
-    *(short.refused(text, "the approval policy") for text in ("npm publish", LONG_COMMAND)),
+    short.IDLE,
+    *(
+        Fact(FactKind.REFUSED, "the approval policy refused", text, ObjectForm.COMMAND)
+        for text in ("npm publish", LONG_COMMAND)
+    ),
     short.provider(QUESTION),
     Fact(FactKind.SANDBOX, "sandbox failed:", "bwrap: setting up uid map: Permission denied"),
     short.crashed(None, QUESTION),
-    short.by_status("waiting", "permission prompt"),
 ]
 """The facts of prompts, questions, denials, refusals, failures."""
 

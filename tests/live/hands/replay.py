@@ -100,8 +100,8 @@ LIBRARY: Walk = (
     ("enter", shows('"kanban"  2 hits', "esc back")),
     ("escape", lacks("esc back")),
     ('"/o\rSsandbox\r?"', LIBRARY_HELP),  # in one read of the terminal
-    ("escape", shows('"sandbox"  ', "esc back")),
-    ("escape", shows(" / o ")),
+    ("escape", UNCOVERED),
+    ("escape", lacks("esc back")),
     ("escape", lacks(" / o ")),
     ("?", LIBRARY_HELP),
     ("escape", UNCOVERED),
