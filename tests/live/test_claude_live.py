@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -16,16 +16,76 @@ from agentdash.config import Config
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live.claude import VERSION, VERSIONS, ClaudeLab
-from tests.live.claude_cases import Case, cases, has_written, lab_of
+from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
+from tests.live.model_server import Script
 from tests.live.patience import command_seconds
 from tests.live.watched import Watched, watching_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
 
+# ---------------------------------------------------------------- cases with known truth
+
+WRITE: Final = "touch $HOME/wrote && echo wrote; grep -E 'Seccomp:|NoNewPrivs' /proc/self/status; sleep {0}"
+"""Writes into the home directory, which no sandbox lets be written, and prints what the kernel has of it."""
+ON: Final = {"sandbox": {"enabled": True}, "permissions": {"allow": ["Bash"]}}
+_ROLE: Final = "---\nname: free\ndescription: may do all\npermissionMode: bypassPermissions\n---\nDo it.\n"
+_CHILD: Final = {"description": "a child", "prompt": "[[child]] do your part", "subagent_type": "free"}
+
+
+class Case(NamedTuple):
+    """One case: what is set, and what the model does."""
+
+    script: Script
+    settings: Mapping[str, Any] = {}
+    without: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    role: str | None = None
+
+
+def cases(seconds: float = 0.0) -> dict[str, Case]:
+    """Return the cases; each command lasts so long."""
+    write = WRITE.format(seconds)
+    once: Script = {"go": [{"run": write}, {"say": "done"}]}
+    return {
+        "off": Case(once, {"permissions": {"allow": ["Bash"]}}),
+        "on": Case(once, ON),
+        "on-without-bwrap": Case(once, ON, without=("bwrap",)),
+        "on-cannot-start": Case(
+            {"go": [{"run": write}, {"run": write}, {"say": "done"}]}, ON, broken=("socat",)
+        ),
+        "off-for-command": Case(
+            {"go": [{"run": write, "unsandboxed": True}, {"say": "done"}]},
+            ON,
+            arguments=("--permission-mode", "bypassPermissions"),
+        ),
+        "excluded-command": Case(
+            {"go": [{"run": f"touch $HOME/wrote && sleep {seconds}"}, {"say": "done"}]},
+            {**ON, "sandbox": {"enabled": True, "excludedCommands": ["touch:*", "sleep:*"]}},
+        ),
+        "child-mode": Case(
+            {
+                "go": [{"tool": "Agent", "args": _CHILD}, {"say": "done"}],
+                "child": [{"run": write}, {"say": "child done"}],
+            },
+            role=_ROLE,
+        ),
+        "network-denied": Case(
+            {"go": [{"run": f"curl -sS -m 5 http://example.com/; sleep {seconds}"}, {"say": "done"}]}, ON
+        ),
+        "provider-fails": Case({"go": [{"fail": 500}]}),
+    }
+
+
+def has_written(lab: ClaudeLab) -> bool:
+    """Return whether a command of the case has written into the home directory."""
+    return (lab.user / "wrote").exists()
+
+
+# ---------------------------------------------------------------- what is found of them
+
 OpenLab = Callable[..., ClaudeLab]
 CASES = cases(float(command_seconds(4)))
-ON = {"sandbox": {"enabled": True}, "permissions": {"allow": ["Bash"]}}
 SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_COMMAND
 
 
@@ -35,8 +95,11 @@ def claude() -> Iterator[OpenLab]:
     with ExitStack() as labs:
 
         def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
-            lab = lab_of(case, version)
-            labs.callback(lab.close)
+            settings, missing = case.settings, {"without": case.without, "broken": case.broken}
+            lab = labs.enter_context(ClaudeLab(install(version), case.script, settings, **missing))
+            if case.role is not None:
+                (lab.config / "agents").mkdir()
+                (lab.config / "agents" / "free.md").write_text(case.role, "utf-8")
             return lab
 
         yield open_lab

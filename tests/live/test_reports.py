@@ -12,9 +12,9 @@ import pytest
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import codex as codex_cli
-from tests.live import opencode
 from tests.live.conftest import OpenLab
 from tests.live.watched import thread_in, watching
+from tests.live.workers import opencode_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -86,7 +86,7 @@ async def test_reports(codex: OpenLab, version: str) -> None:
     lab = codex({}, version=version)
     board = lab.root / "board"
     board.mkdir()
-    places = {"board": board, "user": lab.user, "opencode": opencode.command(lab, "run", "'[[hello]] go'")}
+    places = {"board": board, "user": lab.user, "opencode": opencode_command(lab, "run", "'[[hello]] go'")}
 
     def filled(text: str) -> str:
         for name, place in places.items():
@@ -135,8 +135,8 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
     opened = [str(lab.user / path) for path in state]
     for root in opened:
         Path(root).mkdir(parents=True, exist_ok=True)
-    run = opencode.command(lab, "run", "[[inner]] go")
-    warm_up = opencode.command(lab, "run", "[[warm]] go")  # it makes its directories at its first start
+    run = opencode_command(lab, "run", "[[inner]] go")
+    warm_up = opencode_command(lab, "run", "[[warm]] go")  # it makes its directories at its first start
     lab.model.script = {
         "warm": [{"say": "warm"}],
         "work": [{"run": f"{run}; echo rc=$?"}, {"say": "all done"}],

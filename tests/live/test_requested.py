@@ -29,8 +29,7 @@ from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import Requested, RequestField
 from agentdash.report.audit import audit
 from tests.live.codex import VERSION
-from tests.live.codex_matrix import MatrixLab
-from tests.live.codex_settings import (
+from tests.live.codex_matrix import (
     ALL,
     FORCED_FULL,
     FULL,
@@ -38,6 +37,7 @@ from tests.live.codex_settings import (
     READ_ONLY,
     SAMPLE,
     WORKSPACE,
+    MatrixLab,
     Settings,
     mode,
 )

@@ -6,10 +6,11 @@ import asyncio
 import shlex
 
 from agentdash.model.states import State
-from tests.live import opencode, walks
+from tests.live import walks
 from tests.live.conftest import OpenLab
 from tests.live.walks import Taken, walk
 from tests.live.watched import watching
+from tests.live.workers import opencode_tui
 
 
 def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
@@ -41,7 +42,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
     """Its first menu is cut; at last its server is gone."""
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
-        pane = await opencode.tui(lab)
+        pane = await opencode_tui(lab)
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
         pane.submit("[[ask]] go")
         half = await seen.until(

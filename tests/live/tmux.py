@@ -16,9 +16,9 @@ from typing import Any, Self
 import psutil
 
 from tests.live.clis import new_root
-from tests.live.dispositions import restore_defaults
 from tests.live.model_server import Script, ScriptedModel
 from tests.live.patience import scaled, until
+from tests.live.terminal import restore_defaults
 
 ROOT = Path(__file__).parents[2]
 """The checkout."""
