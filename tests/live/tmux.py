@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import pytest
 
 from tests.live.clis import new_root
 from tests.live.model_server import Script, ScriptedModel
@@ -75,6 +76,21 @@ class TmuxServer:
         with suppress(subprocess.CalledProcessError):
             self.run_tmux("kill-server")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def default_server(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Iterator[TmuxServer]:
+    """Run the server that is the default one of this process and of what it starts, outside of other ones."""
+    for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with TmuxServer() as server:
+        monkeypatch.setenv("TMUX_TMPDIR", str(server.folder))
+        server.tmux = server.folder / f"tmux-{os.getuid()}" / "default"
+        server.tmux.parent.mkdir(mode=0o700)
+        server.tmux_env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        yield server
 
 
 @contextmanager
