@@ -41,11 +41,8 @@ _CAPTION_FROM_LINES: Final = 20
 
 def _counts(numbers: dict[str, int]) -> dict[str, str]:
     """Return the counts in words: `2 need you`, `3 running`; zeros are left out."""
-    return {
-        name: f"{numbers[name]} {words[numbers[name] != 1]}"
-        for name, words in _WORDS.items()
-        if numbers[name]
-    }
+    counted = ((name, words, numbers.get(name, 0)) for name, words in _WORDS.items())
+    return {name: f"{number} {words[number != 1]}" for name, words, number in counted if number}
 
 
 def title(snapshot: Snapshot) -> str:
