@@ -22,7 +22,7 @@ from agentdash.agents.session_logs import log_of
 from agentdash.agents.session_rows import open_log, sessions_in
 from agentdash.model.events import FileSeen, LineSkipped
 from agentdash.model.states import State
-from agentdash.model.thread import Call, Thread
+from agentdash.model.thread import Thread
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.family import find_family
 from agentdash.replay.library.library import Library
