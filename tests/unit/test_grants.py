@@ -91,7 +91,11 @@ TOLD = "turn_context: workspace/off"
         ([begun(), granted(NET, FILES)], [TOLD, "request_permissions: workspace/on +board"]),
         (
             [begun(), granted(FILES), granted(NET, call="p2")],
-            [TOLD, "request_permissions: workspace/off +board", "request_permissions: workspace/on +board"],
+            [
+                TOLD,
+                "request_permissions: workspace/off +board",
+                "request_permissions: workspace/on +board",
+            ],
         ),
         (  # the process has died in the turn: another one has no grants
             [begun(), granted(NET, scope="session"), begun("t2")],
@@ -99,7 +103,11 @@ TOLD = "turn_context: workspace/off"
         ),
         (  # the next turn may be of another process
             [begun(), granted(NET, FILES, scope="session"), ended(), begun("t2")],
-            [TOLD, "request_permissions: workspace/on +board", "end of the grant: workspace/unknown +board"],
+            [
+                TOLD,
+                "request_permissions: workspace/on +board",
+                "end of the grant: workspace/unknown +board",
+            ],
         ),
         (
             [begun(), granted(NET), ended(), begun("t2", "danger-full-access")],
@@ -114,24 +122,14 @@ TOLD = "turn_context: workspace/off"
         ([begun(), asked("request_permissions was cancelled before receiving a response")], [TOLD]),
         ([begun(), asked({"permissions": {"network": True}, "scope": "turn"})], [TOLD]),
         ([begun(), asked("[" * 100_000)], [TOLD]),
-        ([begun(mode="danger-full-access"), granted(NET)], ["turn_context: unrestricted/on +board"]),
+        (
+            [begun(mode="danger-full-access"), granted(NET)],
+            ["turn_context: unrestricted/on +board"],
+        ),
     ],
 )
 def test_policy_in_force(story: list[list[bytes]], periods: list[str]) -> None:
     assert [in_words(period) for period in worker(*story).policies] == periods
-
-
-@pytest.mark.parametrize(
-    ("story", "kinds"),
-    [
-        ([begun(), granted(NET), ran("env", ENV), ended()], []),
-        ([begun(), granted(NET), ended(), begun("t2"), ran("env", ENV), ended("t2")], [MISSING]),
-        ([begun(), ran("env", ENV), granted(NET), ended()], [MISSING]),
-        ([begun(), granted(NET, scope="session"), ended(), begun("t2"), ran("env", ENV), ended("t2")], []),
-    ],
-)
-def test_findings(story: list[list[bytes]], kinds: list[str]) -> None:
-    assert [finding.kind for finding in worker(*story).sandbox.findings] == kinds
 
 
 def test_a_granted_network_denies_nothing() -> None:

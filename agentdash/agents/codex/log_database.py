@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
+from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -65,8 +65,8 @@ class CodexLog:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._file: Path | None = None
-        self._stamp = (FileStamp(), FileStamp())
-        """Of the file and its write-ahead log, when read last."""
+        self._stamp: tuple[int, ...] = (0,)
+        """Of the file and its write-ahead log, when read last; the inode first."""
         self._last = 0
         """Id of the newest row that was read."""
         self._malformed = 0
@@ -90,7 +90,7 @@ class CodexLog:
         file = log_file(self._root)
         if file is None or (stamp := database_stamp(file)) == self._stamp:
             return []
-        if file != self._file or stamp[0].inode != self._stamp[0].inode:
+        if file != self._file or stamp[0] != self._stamp[0]:
             self._last = 0  # another generation, or a replaced file
         try:
             rows = _read(file, self._last)
