@@ -53,6 +53,7 @@ _ROWS: Final = {
 }
 _ROOTS: Final = RequestField.WRITABLE_ROOTS
 _COMPARED: Final = ("filesystem", "network", "approval", "reviewer")
+"""Parts of a policy that are compared by their values; writable roots by what they contain."""
 _UNSTATED: Final = (None, "", "unknown")
 _Earlier = Literal["parent", "before"]
 
