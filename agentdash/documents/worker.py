@@ -28,15 +28,12 @@ def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
     Args:
         stated: the fields that are stated otherwise.
     """
-    stated = _stated(thing) | stated
-    return kind(
-        **{
-            field.name: _value(
-                field, stated[field.name] if field.name in stated else getattr(thing, field.name)
-            )
-            for field in fields_of(kind)
-        }
-    )
+    known = _stated(thing) | stated
+    values = {}
+    for field in fields_of(kind):
+        name = field.name
+        values[name] = _value(field, known[name] if name in known else getattr(thing, name))
+    return kind(**values)
 
 
 class Field(NamedTuple):
