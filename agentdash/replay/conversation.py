@@ -26,9 +26,11 @@ _HEAD_STEPS: Final = 64
 
 def denials_of(fleet: Fleet, event: Event) -> tuple[Denial, ...]:
     """Return the denials that the output of a call shows; the fleet is that after it."""
-    if not isinstance(event, CallEnded) or (thread := fleet.threads.get(event.thread)) is None:
+    if not isinstance(event, CallEnded):
         return ()
-    return next((call.denials for call in reversed(thread.calls) if call.id == event.call), ())
+    thread = fleet.threads.get(event.thread)
+    call = thread.find_call(event.call) if thread else None
+    return call.denials if call else ()
 
 
 class ConversationFile:

@@ -33,7 +33,7 @@ from agentdash.sandbox.denials.lines import suspects
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.sandbox.denials.detector",
-    "agentdash.sandbox.denials.reached",
+    "agentdash.sandbox.denials.network",
     "agentdash.sandbox.flags.reader",
     "agentdash.sandbox.shell",
 )
