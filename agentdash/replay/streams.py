@@ -340,13 +340,25 @@ def log_stream(
 ) -> FileStream:
     """Return the stream of a session log, with the names of threads and what was seen of these."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-    thread = log.thread
+    seen, begun = file_seen(path, log.thread, home), log_begun_at(path)
+    return FileStream(
+        path,
+        log.reader(),
+        seen,
+        named=[each for each in names if each.thread == log.thread],
+        begun=seen.modified if begun is None else begun,
+        dated=recalled.get(log.thread, ()),
+    )
+
+
+def file_seen(path: Path, thread: str, home: CodexHome | None = None) -> FileSeen:
+    """Return the event of a log as it is now; without size and time if it cannot be looked at."""
     try:
         stat = log_stat(path)
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0
-    seen = FileSeen(
+    return FileSeen(
         at=modified,
         thread=thread,
         path=clean_line(str(path)),
@@ -354,15 +366,6 @@ def log_stream(
         modified=modified,
         archived=home is not None and path.is_relative_to(home.archived),
         compressed=path.suffix == ".zst",
-    )
-    begun = log_begun_at(path)
-    return FileStream(
-        path,
-        log.reader(),
-        seen,
-        named=[each for each in names if each.thread == thread],
-        begun=modified if begun is None else begun,
-        dated=recalled.get(thread, ()),
     )
 
 
