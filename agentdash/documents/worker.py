@@ -32,7 +32,8 @@ def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
     values = {}
     for field in fields_of(kind):
         name = field.name
-        values[name] = _value(field, known[name] if name in known else getattr(thing, name))
+        value = known[name] if name in known else getattr(thing, name)
+        values[name] = value if value is None or type(value) is str else _value(field, value)
     return kind(**values)
 
 
@@ -58,13 +59,13 @@ def fields_of(kind: type[msgspec.Struct]) -> tuple[Field, ...]:
 
 
 def _value(field: Field, value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_value(field, each) for each in value]
-    if isinstance(value, float) and float not in field.types:
-        return iso(value)
-    if field.struct is None or value is None or isinstance(value, field.struct):
-        return value
-    return document(field.struct, value)
+    if field.struct is not None:
+        if isinstance(value, (tuple, list)):
+            return [_value(field, each) for each in value]
+        return value if isinstance(value, field.struct) else document(field.struct, value)
+    if isinstance(value, tuple):
+        return list(value)
+    return iso(value) if isinstance(value, float) and float not in field.types else value
 
 
 @singledispatch
