@@ -159,7 +159,7 @@ def _document(name: str) -> str:
         for field, of in top["properties"].items()
     ]
     about = _escaped(" ".join(str(top.get("description", "")).split()))
-    return "\n".join([f"## `agentdash.{name}/1`\n", about, "", "| field | |", "|---|---|", *rows])
+    return "\n".join([f"## `{described['$id']}`\n", about, "", "| field | |", "|---|---|", *rows])
 
 
 def main() -> None:

@@ -28,15 +28,13 @@ def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
     Args:
         stated: the fields that are stated otherwise.
     """
-    stated = _stated(thing) | stated
-    return kind(
-        **{
-            field.name: _value(
-                field, stated[field.name] if field.name in stated else getattr(thing, field.name)
-            )
-            for field in fields_of(kind)
-        }
-    )
+    known = _stated(thing) | stated
+    values = {}
+    for field in fields_of(kind):
+        name = field.name
+        value = known[name] if name in known else getattr(thing, name)
+        values[name] = value if value is None or type(value) is str else _value(field, value)
+    return kind(**values)
 
 
 class Field(NamedTuple):
@@ -61,13 +59,13 @@ def fields_of(kind: type[msgspec.Struct]) -> tuple[Field, ...]:
 
 
 def _value(field: Field, value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_value(field, each) for each in value]
-    if isinstance(value, float) and float not in field.types:
-        return iso(value)
-    if field.struct is None or value is None or isinstance(value, field.struct):
-        return value
-    return document(field.struct, value)
+    if field.struct is not None:
+        if isinstance(value, (tuple, list)):
+            return [_value(field, each) for each in value]
+        return value if isinstance(value, field.struct) else document(field.struct, value)
+    if isinstance(value, tuple):
+        return list(value)
+    return iso(value) if isinstance(value, float) and float not in field.types else value
 
 
 @singledispatch

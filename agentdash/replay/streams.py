@@ -31,7 +31,7 @@ from agentdash.model.events import (
     ThreadNamed,
 )
 from agentdash.model.limits import MAX_LINE_BYTES
-from agentdash.model.memory import RememberedObservation, ThreadMemory
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 from agentdash.model.times import possible_time
@@ -327,7 +327,7 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
         extra: further streams of the same time, such as recordings of its panes.
     """
     names = read_names(family.home).names if family.home else ()
-    seen = {memory.thread: recalled_events(memory) for memory in family.memories}
+    seen = {memory.thread: tuple(recalled_events(memory)) for memory in family.memories}
     logs = [log_stream(path, family.home, names, seen) for path in family.paths]
     return MergedStream(logs, extra, recalls=bool(family.memories))
 
@@ -340,13 +340,25 @@ def log_stream(
 ) -> FileStream:
     """Return the stream of a session log, with the names of threads and what was seen of these."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-    thread = log.thread
+    seen, begun = file_seen(path, log.thread, home), log_begun_at(path)
+    return FileStream(
+        path,
+        log.reader(),
+        seen,
+        named=[each for each in names if each.thread == log.thread],
+        begun=seen.modified if begun is None else begun,
+        dated=recalled.get(log.thread, ()),
+    )
+
+
+def file_seen(path: Path, thread: str, home: CodexHome | None = None) -> FileSeen:
+    """Return the event of a log as it is now; without size and time if it cannot be looked at."""
     try:
         stat = log_stat(path)
         size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
     except OSError:
         size, modified = 0, 0.0
-    seen = FileSeen(
+    return FileSeen(
         at=modified,
         thread=thread,
         path=clean_line(str(path)),
@@ -355,47 +367,31 @@ def log_stream(
         archived=home is not None and path.is_relative_to(home.archived),
         compressed=path.suffix == ".zst",
     )
-    begun = log_begun_at(path)
-    return FileStream(
-        path,
-        log.reader(),
-        seen,
-        named=[each for each in names if each.thread == thread],
-        begun=modified if begun is None else begun,
-        dated=recalled.get(thread, ()),
-    )
 
 
 # ------------------------------------------------------------
 # What is known of past threads beyond their files, as events: observations, and what was asked of them
 
 
-def recalled_events(memory: ThreadMemory) -> list[ObservationsRecalled]:
-    """Return events in the order of their time, each with all that had been seen until then."""
-    return [ObservationsRecalled(at=at, memory=_until(memory, at)) for at in sorted(_times(memory))]
-
-
-def _times(memory: ThreadMemory) -> set[float]:
-    seen = (time for each in memory.observations for time in (each.observation.first, each.observation.last))
-    escaped = (escape.at for escape in memory.escapes)
-    asked = (request.since or 0.0 for request in memory.requests)
-    return {*seen, *escaped, *asked}
-
-
-def _until(memory: ThreadMemory, at: float) -> ThreadMemory:
-    return ThreadMemory(
-        thread=memory.thread,
-        observations=tuple(_observed(memory, at)),
-        escapes=tuple(escape for escape in memory.escapes if escape.at <= at),
-        requests=tuple(request for request in memory.requests if (request.since or 0.0) <= at),
-    )
-
-
-def _observed(memory: ThreadMemory, at: float) -> Iterator[RememberedObservation]:
-    for each in memory.observations:
-        seen = each.observation
-        if seen.first <= at:
-            yield replace(each, observation=replace(seen, last=min(seen.last, at)))
+def recalled_events(memory: ThreadMemory) -> Iterator[ObservationsRecalled]:
+    """Yield events in the order of their time, each with all that had been seen until then."""
+    observed = [each.observation for each in memory.observations]
+    times = {time for each in observed for time in (each.first, each.last)}
+    times |= {escape.at for escape in memory.escapes}
+    times |= {request.since or 0.0 for request in memory.requests}
+    for at in sorted(times):
+        observations = (
+            replace(each, observation=replace(seen, last=min(seen.last, at)))
+            for each, seen in zip(memory.observations, observed, strict=True)
+            if seen.first <= at
+        )
+        known = ThreadMemory(
+            memory.thread,
+            tuple(observations),
+            tuple(escape for escape in memory.escapes if escape.at <= at),
+            tuple(request for request in memory.requests if (request.since or 0.0) <= at),
+        )
+        yield ObservationsRecalled(at=at, memory=known)
 
 
 def past_requests(thread: Thread, at: float) -> list[PolicyRequested]:

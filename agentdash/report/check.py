@@ -38,7 +38,6 @@ from agentdash.report.elements import (
     quantity,
     remedy_lines,
     say,
-    text_table,
 )
 
 if TYPE_CHECKING:
@@ -531,21 +530,20 @@ def _target_report(stable: str | None, found: list[tuple[str, DenialReport]]) ->
 
 def print_denials(report: DenialsReport, console: Console) -> None:
     """Print the targets as a table, secrets masked."""
+    from rich.table import Table  # noqa: PLC0415 - documents need no tables
+    from rich.text import Text  # noqa: PLC0415 - as above
+
     report = mask_fields(report)
-    rows = [
-        (
-            target.what if target.certainty == "certain" else f"{target.what} (likely)",
-            str(target.count),
-            str(len(target.threads)),
-            str(target.open),
-            ", ".join(target.operations),
-            target.target or "not named",
-        )
-        for target in report.targets
-    ]
-    if rows:
-        columns = ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET")
-        console.print(text_table(columns, rows, folded=("TARGET",)))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET"):
+        table.add_column(column, no_wrap=column != "TARGET", overflow="fold")
+    for target in report.targets:
+        what = target.what if target.certainty == "certain" else f"{target.what} (likely)"
+        counts = map(str, (target.count, len(target.threads), target.open))
+        cells = (what, *counts, ", ".join(target.operations), target.target or "not named")
+        table.add_row(*map(Text, cells))
+    if report.targets:
+        console.print(table)
     for common in report.remedies:
         named = ", ".join(target or "not named" for target in common.targets)
         console.print(f"\n{common.remedy}", markup=False)

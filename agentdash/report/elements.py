@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -19,7 +19,6 @@ from agentdash.model.times import parse_iso
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _MIN_COLUMNS: Final = 40
 """Narrower terminals break the lines themselves."""
@@ -102,19 +101,6 @@ def cut(text: str, cells: int) -> str:
 
     is_long = cell_len(text) > cells
     return f"{set_cell_size(text, cells - 1)}…" if is_long else set_cell_size(text, cells)
-
-
-def text_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, folded: Container[str]) -> Table:
-    """Return a table of foreign texts; only columns in `folded` break lines."""
-    from rich.table import Table  # noqa: PLC0415 - documents need no tables
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(column, no_wrap=column not in folded, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
 
 
 # ------------------------------------------------------------ encode a document

@@ -70,23 +70,10 @@ class ExportReport(msgspec.Struct):
     """What it was made of, as a sentence goes on after "from"."""
 
     @property
-    def main(self) -> Worker | None:
-        """The requested thread, or None if it is not among the workers."""
-        return next((worker for worker in self.workers if worker.id == self.thread), None)
-
-    @property
     def findings(self) -> list[tuple[Worker, Finding]]:
         """The findings of all workers, by the time at which each began."""
         found = [(worker, finding) for worker in self.workers for finding in worker.sandbox.findings]
         return sorted(found, key=lambda each: each[1].since)
-
-    @property
-    def cost(self) -> str:
-        """The tokens of all workers and their cost, or an empty text."""
-        usage = merged_usage(each for worker in self.workers for each in worker.tokens.by_model)
-        found = cost(usage)
-        priced = f" at list prices of {price_list().read}" if found and found.priced_usd else ""
-        return f"{tokens_and_cost(usage)}{priced}" if usage else ""
 
 
 def build_report(
@@ -124,7 +111,9 @@ def build_report(
     if cursor.position:
         cursor.close() if ended else cursor.settle()
     snapshot = cursor.snapshot()
-    workers = _named(_shown(snapshot), is_redacted=scrubber is not None)
+    gone = (past.shown for past in snapshot.past if past.shown is not None)
+    shown = {worker.id: worker for worker in (*gone, *snapshot.workers)}
+    workers = _named(list(shown.values()), is_redacted=scrubber is not None)
     report = ExportReport(
         thread=thread,
         begun=min((begun, *(worker.started for worker in workers if worker.started))),
@@ -137,13 +126,6 @@ def build_report(
     )
     masked: ExportReport = mask_fields(report if scrubber is None else redacted(report, scrubber))
     return masked
-
-
-def _shown(snapshot: Snapshot) -> list[Worker]:
-    """Return the workers of a snapshot, with those whose panes are gone."""
-    gone = (past.shown for past in snapshot.past if past.shown is not None)
-    found = {worker.id: worker for worker in (*gone, *snapshot.workers)}
-    return list(found.values())
 
 
 def _named(workers: Sequence[Worker], *, is_redacted: bool) -> list[Worker]:
@@ -190,20 +172,22 @@ def markdown(report: ExportReport, version: str) -> str:
 
 def _head(report: ExportReport, version: str) -> Iterator[str]:
     """Yield the title, how the requested thread ended, the worst finding, and what the report is made of."""
-    main = report.main
+    main = next((worker for worker in report.workers if worker.id == report.thread), None)
     yield f"# {code(main.name if main else report.thread)}"
     yield ""
     if main is not None:
         yield f"**{main.state}** {code(main.assessment.why)}".rstrip()
         yield ""
-    found = [finding for _, finding in report.findings]
-    if worst := min(found, key=lambda each: SEVERITIES.index(each.severity), default=None):
+    findings = (finding for _, finding in report.findings)
+    if worst := min(findings, key=lambda each: SEVERITIES.index(each.severity), default=None):
         yield f"**{worst.kind}** {code(worst.message)}"
         yield ""
     yield f"- thread {code(report.thread)}"
     yield f"- began {moment(report.begun)} UTC, took {took(report.ended - report.begun)}"
-    if report.cost:
-        yield f"- {report.cost}"
+    if usage := merged_usage(each for worker in report.workers for each in worker.tokens.by_model):
+        found = cost(usage)
+        priced = f" at list prices of {price_list().read}" if found and found.priced_usd else ""
+        yield f"- {tokens_and_cost(usage)}{priced}"
     yield f"- exported by agentdash {version} from {report.sources}"
     if report.redacted:
         yield "- prompts, messages and outputs are left out; commands and paths are not"

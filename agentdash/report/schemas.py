@@ -39,13 +39,14 @@ _DOCUMENTS: Final = (
 )
 
 
-def name_of(document: type[msgspec.Struct]) -> str:
-    """Return the name of a document: `status` for `agentdash.status/2`."""
+def _identifier(document: type[msgspec.Struct]) -> str:
+    """Return name and number of a document: `agentdash.status/2`."""
     (schema,) = get_args(get_type_hints(document)["schema"])
-    return str(schema).removeprefix("agentdash.").partition("/")[0]
+    return str(schema)
 
 
-DOCUMENTS: Final = {name_of(document): document for document in _DOCUMENTS}
+DOCUMENTS: Final = {_identifier(each)[len("agentdash.") :].partition("/")[0]: each for each in _DOCUMENTS}
+"""By their names: `status`."""
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -55,8 +56,7 @@ def schema(name: str) -> dict[str, Any]:
         KeyError: no document has this name.
     """
     document = DOCUMENTS[name]
-    (identifier,) = get_args(get_type_hints(document)["schema"])
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": identifier}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": _identifier(document)}
     body = msgspec.json.schema(document)
     structs = {each.__name__: each for each in _structs(document)}
     for struct, definition in body["$defs"].items():

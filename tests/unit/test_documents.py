@@ -72,7 +72,7 @@ def test_wrong_options_are_usage_errors(arguments: list[str], message: str) -> N
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
 def test_each_field_of_each_schema_is_described(name: str) -> None:
-    """Write a docstring below a field that is listed here; `report.descriptions.COMMON` has common ones."""
+    """Write a docstring below a field that is listed here; `report.schemas.COMMON` has common ones."""
     definitions = schema(name)["$defs"]
     assert definitions
     assert [

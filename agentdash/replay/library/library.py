@@ -33,7 +33,6 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.causes import causes
 from agentdash.model.denials import may_not
 from agentdash.model.events import (
-    FileSeen,
     LocksSeen,
     ObservationsRecalled,
     ProcessesCounted,
@@ -47,12 +46,11 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import Thread, without_record
-from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import recordings
 from agentdash.replay.library.entry import RECORDING, Entry
-from agentdash.replay.streams import past_requests
+from agentdash.replay.streams import file_seen, past_requests
 from agentdash.replay.whole_log import read_whole
 
 _MAX_TITLE_CHARS: Final = 200
@@ -245,15 +243,9 @@ class Library:
 
 def _read_log(path: Path, thread: str) -> tuple[Fleet, int, str | None]:
     """Return what a file has of a thread, its size in bytes, and why it cannot be read, or not to its end."""
-    try:
-        stat = log_stat(path)
-        size, modified = stat.st_size, possible_time(stat.st_mtime) or 0.0
-    except OSError:
-        size, modified = 0, 0.0
-    seen = FileSeen(at=modified, thread=thread, path=clean_line(str(path)), size=size, modified=modified)
-    log = SessionLog(path, thread, agent_of_log(path))
-    fleet, problem = read_whole(log, seen)
-    return fleet, size, problem
+    seen = file_seen(path, thread)
+    fleet, problem = read_whole(SessionLog(path, thread, agent_of_log(path)), seen)
+    return fleet, seen.size, problem
 
 
 def _verdict(worker: Worker) -> dict[str, Any]:
