@@ -1,115 +1,102 @@
-"""CPU time and wakeups of processes: unlike wall time, what else runs on the machine hardly changes them."""
+"""What is measured: CPU time, wakeups and memory; unlike wall time, what else runs hardly changes these."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import resource
-import signal
-import struct
+import re
 import subprocess
 import sys
-import termios
-import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_ROWS, _COLUMNS = 36, 120
+from tests.live.terminal import Terminal
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+PYTHON = sys.executable
+AGENTDASH = (PYTHON, "-m", "agentdash")
+TERMINAL = {"TERM": "xterm-256color"}
+
+
+class Run(NamedTuple):
+    """What a command took, with its children."""
+
+    cpu_s: float
+    wall_s: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        return f"{self.cpu_s:7.2f} s CPU {self.wall_s:7.2f} s {self.peak_mb:5.0f} MB"
+
+
+def run(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Run:
+    """Run a command to its end."""
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        argv, env=environment(env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, _, used = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return Run(used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss / 1024)
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Return that of this process, and more; an installed program is compiled."""
+    return {**{name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}, **more}
+
+
+def least_cpu_ms(argv: Sequence[str], times: int = 5) -> float:
+    """Return the least CPU time of some runs, after one that compiles."""
+    return min([run(argv).cpu_s for _ in range(times + 1)][1:]) * 1000
 
 
 class Usage(NamedTuple):
     """What a process has used since its start."""
 
-    own_s: float
-    """CPU seconds of its threads."""
-    children_s: float
-    """CPU seconds of its children that have ended, in hundredths."""
+    cpu_s: float
+    """Of its threads, and in hundredths of its children that have ended."""
     wakeups: int
     """Voluntary context switches: how often it waited."""
-
-    def since(self, before: Usage) -> Usage:
-        """Return what was used since an earlier moment."""
-        return Usage(*(now - then for now, then in zip(self, before, strict=True)))
+    rss_mb: float
+    descriptors: int
+    threads: int
 
 
 def usage(pid: int) -> Usage:
     """Return the usage of a living process, from /proc."""
-    own_ns, wakeups = 0, 0
+    own_ns, wakeups, threads = 0, 0, 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):  # the thread has ended
             own_ns += int((task / "schedstat").read_text().split()[0])
-            status = (task / "status").read_text()
-            wakeups += int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+            wakeups += _number("voluntary_ctxt_switches", task / "status")
+            threads += 1
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return Usage(own_ns / 1e9, (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK"), wakeups)
+    children_s = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    rss_mb = _number("VmRSS", Path(f"/proc/{pid}/status")) / 1e3
+    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return Usage(own_ns / 1e9 + children_s, wakeups, rss_mb, descriptors, threads)
 
 
-def cpu_of(argv: Sequence[str], times: int = 5) -> float:
-    """Return the least CPU seconds that a command takes, with its children, after a run that compiles it."""
-    taken = []
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for _ in range(times + 1):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(taken[1:])
+def _number(name: str, file: Path) -> int:
+    found = re.search(rf"^{name}:\s+(\d+)", file.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
-class Screen:
-    """A program in a pseudo-terminal of 120x36, whose output is read and dropped.
-
-    Args:
-        argv: the program.
-        env: variables beside those of this process.
-        wanted: text by which its first picture is known; None: there is none.
-    """
-
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], wanted: bytes | None = None) -> None:
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is compiled
-            os.environ.update({"TERM": "xterm-256color", **env})
-            os.execvp(argv[0], list(argv))
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
-        self._wanted = wanted
-        self._seen = b""
-        self.first = threading.Event()
-        self.first_cpu_s = 0.0
-        """CPU seconds until the first picture."""
-        threading.Thread(target=self._drain, daemon=True).start()
-
-    def _drain(self) -> None:
-        with suppress(OSError):
-            while data := os.read(self._terminal, 1 << 16):
-                if self._wanted is not None and not self.first.is_set():
-                    self._seen += data
-                    if self._wanted in self._seen:
-                        self.first_cpu_s = usage(self.pid).own_s
-                        self.first.set()
-
-    def close(self) -> None:
-        """End the program."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGTERM)
-        os.waitpid(self.pid, 0)
-        os.close(self._terminal)
+def drain(terminals: Sequence[Terminal], seconds: float) -> None:
+    """Read what some programs draw for so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for terminal in terminals:
+            terminal.read()
+            terminal.output = terminal.output[-4_096:]
+        time.sleep(0.1)
 
 
-def first_picture(argv: Sequence[str], env: Mapping[str, str], wanted: bytes, times: int = 3) -> float:
-    """Return the least CPU seconds of a program until its first picture."""
-    taken = []
-    for _ in range(times):
-        screen = Screen(argv, env, wanted)
-        if screen.first.wait(60):
-            taken.append(screen.first_cpu_s)
-        screen.close()
-    return min(taken, default=float("nan"))
-
-
-PYTHON = sys.executable
-EMPTY_APP = (PYTHON, "-c", "from textual.app import App; App().run()")
-"""The peer of a dashboard: an app without widgets."""
+def spread(values: Sequence[float], unit: str = "ms") -> str:
+    """Return median, 95th percentile and maximum as text."""
+    ordered = sorted(values)
+    p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+    median, number = ordered[len(ordered) // 2], len(ordered)
+    return f"median {median:.1f} {unit}, p95 {p95:.1f} {unit}, max {ordered[-1]:.1f} {unit} (n={number})"

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.live import clis
-from tests.live.anthropic_model import ScriptedAnthropic
-from tests.live.dispositions import restore_defaults
+from tests.live.model_server import Script
 from tests.live.patience import scaled
-from tests.live.scripted_server import Script
+from tests.live.terminal import restore_defaults
 from tests.live.tmux import ScriptedLab, TmuxPane
 
 VERSION = clis.release("claude")
@@ -42,7 +41,7 @@ class ClaudeLab(ScriptedLab):
 
     Args:
         binary: the `claude` command.
-        script: what the model does: see anthropic_model.py.
+        script: what the model does: see model_server.py.
         settings: of the user's settings.json.
         without: programs that it is not to find.
         broken: programs that fail at once.
@@ -57,7 +56,7 @@ class ClaudeLab(ScriptedLab):
         without: tuple[str, ...] = (),
         broken: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(ScriptedAnthropic(script))
+        super().__init__(script)
         self.binary = binary
         self.programs = self.root / "bin"
         self.config = self.user / ".claude"

@@ -22,9 +22,8 @@ from subprocess import CalledProcessError
 from typing import Final
 
 from tests.live import clis
-from tests.live.model_server import ScriptedModel
+from tests.live.model_server import Script
 from tests.live.patience import until, wait_until
-from tests.live.scripted_server import Script
 from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
 
 VERSION = clis.release("codex")
@@ -73,11 +72,11 @@ class Lab(ScriptedLab):
     """
 
     def __init__(self, binary: Path, script: Script, config: str = "") -> None:
-        super().__init__(ScriptedModel(script))
+        super().__init__(script)
         self.binary = binary
         own = {"HOME": str(self.user), "CODEX_HOME": str(self.home), "TERM": "xterm-256color"}
         self.tmux_env = {**self.tmux_env, **own}
-        settings = _CONFIG.format(url=self.model.url, workspace=self.workspace, extra=config)
+        settings = _CONFIG.format(url=f"{self.model.url}/v1", workspace=self.workspace, extra=config)
         (self.home / "config.toml").write_text(settings, "utf-8")
         self._newest: Pane | None = None
 

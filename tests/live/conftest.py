@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.live.codex import Lab, install
+from tests.live.model_server import Script
 from tests.live.patience import scaled, slowness
-from tests.live.scripted_server import Script
 
 # readline, which pytest imports, sets them for the workers of xdist: each terminal would be drawn as 80x24
 for _name in ("COLUMNS", "LINES"):

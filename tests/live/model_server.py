@@ -1,24 +1,27 @@
-"""A scripted model: a loopback server for the Responses API and chat completions, to drive real CLIs offline.
+"""A scripted model on loopback, to drive real CLIs offline: the Responses API, chat completions, Anthropic's
+Messages API, and Gemini's.
 
-A script maps a marker to the steps that a thread takes:
+A script maps a marker to steps:
 
     {"parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "done"}],
      "child": [{"run": "touch x", "escalate": "May I?"}, {"say": "ready"}]}
 
-The marker of a thread is the last `[[name]]` in its messages: the prompt "[[parent]] go" selects `parent`,
-and a child has a script of its own. The n-th request of a thread takes the n-th step; past the end the answer
-is "(script ended)". An automatic reviewer of approvals takes the steps of `reviewer`. Requests without tools
-(chat completions for a title) take no step. A step is one of
+The last `[[name]]` among the prompts of a request is its marker: "[[parent]] go" selects `parent`, and a
+child whose task has a marker has a script of its own. The n-th request of a thread of Codex takes the n-th
+step; for other CLIs the number of answers behind that prompt selects it. Past the end the answer is "(script
+ended)". An automatic reviewer of approvals takes the steps of `reviewer`; requests without tools (titles,
+summaries) take none. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
-    {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered
+    {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered; with
+                                                       `unsandboxed` and `background` for Claude Code
     {"patch": TEXT}                                    a patch, by the tool offered, or by the shell
-    {"tool": NAME, "args": {...}, "namespace": NAME?}  any other function tool
+    {"tool": NAME, "args": {...}, "namespace": NAME?}  any other tool
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
-    {"hold": NAME}                                     waits for `release(NAME)`, then takes the next step
+    {"hold": NAME, ...}                                waits for `release(NAME)`; its own step or the next
     {"fail": STATUS, "body": {...}?}                   an HTTP error
+    {"unfinished": TEXT}                               a stream that ends without a finish reason (Gemini)
     {..., "headers": {NAME: VALUE}}                    further headers of the answer
-    {"drop": True}                                     the stream breaks off before `response.completed`
 """
 
 from __future__ import annotations
@@ -26,20 +29,31 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
 
 import zstandard
 
-from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
-from tests.live.worker_model import completion
-
-_SHELLS = {"exec_command": "cmd", "shell_command": "command", "shell": "argv", "container.exec": "argv"}
+Step = Mapping[str, Any]
+"""One answer of a model."""
+Script = Mapping[str, Sequence[Step]]
+"""Steps by marker."""
+_SCRIPT_ENDED: Final[Step] = {"say": "(script ended)"}
+_TITLE: Final[Step] = {"say": "A title"}
+_CODEX_SHELLS: Final = {
+    "exec_command": "cmd",
+    "shell_command": "command",
+    "shell": "argv",
+    "container.exec": "argv",
+}
 """The shell tools of all Codex versions, newest first, and the form of their command."""
-_FAILURE = {"message": "scripted failure", "type": "server_error"}
-_OWN = (
+_SHELLS: Final = ("run_shell_command", "bash", "shell")
+"""Those of Gemini CLI and Qwen Code, of OpenCode and Copilot CLI."""
+_OWN_ITEMS: Final = (
     None,
     "function_call",
     "function_call_output",
@@ -47,97 +61,277 @@ _OWN = (
     "custom_tool_call",
     "custom_tool_call_output",
 )
-"""Items without a part of the task."""
+"""Items of Codex without a part of the task."""
 
 
-class ScriptedModel(ScriptedServer):
-    """The server of a scripted model."""
+class ScriptedModel:
+    """The server of a scripted model, on a free port from `start` to `close`."""
 
     def __init__(self, script: Script) -> None:
-        super().__init__(script, _Handler)
+        self.script = script
+        self.requests: list[dict[str, Any]] = []
+        """Bodies of the requests with tools so far."""
+        self.heads: list[dict[str, str]] = []
+        """Their headers."""
+        self.answers: list[str] = []
+        """Time, path and status of the answers so far, for the report of a test that fails."""
+        self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
         self._taken: dict[str, int] = defaultdict(int)
-        self._counting = threading.Lock()
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
 
     @property
     def url(self) -> str:
-        return f"{super().url}/v1"
+        return f"http://127.0.0.1:{self.port}"
 
-    def next_step(self, body: dict[str, Any], thread: str) -> tuple[int, Step]:
-        """Return the number and the step of this request of a thread; wait at a `hold`."""
-        marker = "reviewer" if _is_review(body) else _marker(body)
-        steps = self.script.get(marker, ())
-        while True:
-            with self._counting:
-                number = self._taken[f"{marker}/{thread}"]
-                self._taken[f"{marker}/{thread}"] += 1
-            step = steps[number] if number < len(steps) else SCRIPT_ENDED
-            if "hold" not in step:
-                return number, step
-            self.hold(step)
+    def start(self) -> None:
+        self._thread.start()
+
+    def counted(self, marker: str, thread: str) -> int:
+        """Return how many requests of a thread with a marker there were before this one."""
+        with self._lock:
+            self._taken[f"{marker}/{thread}"] += 1
+            return self._taken[f"{marker}/{thread}"] - 1
+
+    def step(self, marker: str, number: int) -> Step:
+        """Return a step by its number, and wait at what holds it."""
+        for step in self.script.get(marker, ()):
+            if number == 0 and "hold" in step:
+                with self._lock:
+                    gate = self._gates[step["hold"]]
+                gate.wait()
+            if step.keys() == {"hold"}:
+                continue
+            if number == 0:
+                return step
+            number -= 1
+        return _SCRIPT_ENDED
+
+    def release(self, name: str) -> None:
+        """Let every request continue that is at `{"hold": name}`, or gets there later."""
+        with self._lock:
+            self._gates[name].set()
+
+    def close(self) -> None:
+        with self._lock:
+            for gate in self._gates.values():
+                gate.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
 
 
-class _Handler(ScriptedHandler):
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore errors: a CLI may be stopped while it waits for an answer."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Sends answers, one to a connection."""
+
+    protocol_version = "HTTP/1.1"
     model: ScriptedModel
+    more: Mapping[str, str] = {}
+    """Further headers of the answer: `headers` of its step."""
 
-    def post(self, raw: bytes) -> None:
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer(200, "application/json", b"")
+
+    def do_GET(self) -> None:
+        self._answer_json({"object": "list", "data": [], "models": []})
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.headers.get("content-encoding") == "zstd":
             raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=1 << 28)
-        body = json.loads(raw)
-        if self.path.endswith("/chat/completions"):
+        body = json.loads(raw or b"{}")
+        path = self.path.partition("?")[0]
+        if path.endswith(("/count_tokens", ":countTokens")):
+            self._answer_json({"input_tokens": 1200, "totalTokens": 100})
+        elif path.endswith("/responses"):
+            self._respond(body)
+        elif path.endswith("/messages"):
+            self._message(body)
+        elif path.endswith("/chat/completions"):
             self._chat(body)
-            return
+        elif "GenerateContent" in path or "generateContent" in path:
+            self._gemini(body, is_stream=":stream" in path)
+        else:
+            self._answer_json({})
+
+    def _step(self, body: dict[str, Any], prompts: Sequence[tuple[bool, str]]) -> tuple[int, Step]:
+        """Return the number and the step of a request.
+
+        Args:
+            body: the request.
+            prompts: for each of its messages whether it is an answer of the model, and its text.
+        """
+        marker, answers = "default", 0
+        for is_answer, text in prompts:
+            if is_answer:
+                answers += 1
+            elif found := re.findall(r"\[\[([\w-]+)\]\]", text):
+                marker, answers = found[-1], 0
+        if not body.get("tools"):
+            return 0, _TITLE
+        self.model.requests.append(body)
+        self.model.heads.append(dict(self.headers.items()))
+        step = self.model.step(marker, answers)
+        self.more = step.get("headers", {})
+        return answers, step
+
+    def _respond(self, body: dict[str, Any]) -> None:
+        """Answer Codex: a request of any kind takes a step."""
         self.model.requests.append(body)
         self.model.heads.append(dict(self.headers.items()))
         names = ("thread-id", "session-id", "session_id", "conversation_id")
-        number, step = self.model.next_step(
-            body, next((self.headers[name] for name in names if self.headers[name]), "")
-        )
+        thread = next((self.headers[name] for name in names if self.headers[name]), "")
+        marker = "reviewer" if _is_review(body) else _marker(body)
+        number = self.model.counted(marker, thread)
+        step = self.model.step(marker, number)
         self.more = step.get("headers", {})
         if "fail" in step:
-            self.fail(step, _FAILURE)
+            self._fail(step, {"message": "scripted failure", "type": "server_error"})
             return
-        response = f"resp_{uuid.uuid4().hex[:12]}"
-        events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": response}}]
-        events += ({"type": "response.output_item.done", "item": item} for item in _items(step, body))
-        if not step.get("drop"):
-            usage = {
-                "input_tokens": 1200 + 300 * number,
-                "output_tokens": 40 + number,
-                "total_tokens": 1240 + 301 * number,
-            }
-            details = {
-                "input_tokens_details": {"cached_tokens": 1000},
-                "output_tokens_details": {"reasoning_tokens": 8},
-            }
-            events.append(
-                {"type": "response.completed", "response": {"id": response, "usage": usage | details}}
-            )
-        self.answer_stream(events)
+        response = f"resp_{_hex()}"
+        usage = {
+            "input_tokens": 1200 + 300 * number,
+            "output_tokens": 40 + number,
+            "total_tokens": 1240 + 301 * number,
+            "input_tokens_details": {"cached_tokens": 1000},
+            "output_tokens_details": {"reasoning_tokens": 8},
+        }
+        self._answer_stream(
+            [
+                {"type": "response.created", "response": {"id": response}},
+                *({"type": "response.output_item.done", "item": item} for item in _items(step, body)),
+                {"type": "response.completed", "response": {"id": response, "usage": usage}},
+            ]
+        )
+
+    def _message(self, body: dict[str, Any]) -> None:
+        """Answer Claude Code."""
+        prompts = [(each["role"] == "assistant", _text(each["content"])) for each in body.get("messages", [])]
+        number, step = self._step(body, prompts)
+        if "fail" in step:
+            error = {"type": "api_error", "message": "scripted failure"}
+            self._fail({"body": {"type": "error", "error": error}, **step}, error)
+            return
+        message = _claude_message(step, body, number)
+        if body.get("stream"):
+            self._answer_stream(list(_claude_stream(message)))
+        else:
+            self._answer_json(message)
 
     def _chat(self, body: dict[str, Any]) -> None:
-        body["input"] = body["messages"]
+        """Answer OpenCode, Kilo, Qwen Code and Copilot CLI."""
         tools = [tool["function"]["name"] for tool in body.get("tools") or ()]
-        step: Step = {"say": "A title"}
-        if tools:
-            self.model.requests.append(body)
-            _, step = self.model.next_step(body, "")
+        _, step = self._step(body, _spoken(body["messages"]))
         if "fail" in step:
-            self.fail(step, _FAILURE)
+            self._fail(step, {"message": "scripted failure", "code": step["fail"]})  # retried with a `type`
+        elif body.get("stream"):
+            self._answer_stream(list(_chat_stream(step, tools)), "data: [DONE]\n\n")
         else:
-            self.answer_stream(list(completion(step, tools)), "data: [DONE]\n\n")
+            message = {"role": "assistant", "content": step.get("say", "ok")}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            self._answer_json(
+                {**_CHAT, "object": "chat.completion", "choices": [choice], "usage": _CHAT_USAGE}
+            )
+
+    def _gemini(self, body: dict[str, Any], *, is_stream: bool) -> None:
+        tools = [
+            declared["name"]
+            for tool in body.get("tools") or ()
+            for declared in tool.get("functionDeclarations") or tool.get("function_declarations") or ()
+        ]
+        _, step = self._step(body if tools else {}, _spoken(body.get("contents") or []))
+        if "fail" in step:
+            self._fail(step, {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"})
+        elif is_stream:
+            self._answer_stream([_gemini_answer(step, tools)])
+        else:
+            self._answer_json(_gemini_answer(step, tools))
+
+    # ------------------------------------------------------------ sending
+
+    def _fail(self, step: Step, error: Mapping[str, Any]) -> None:
+        """Answer with the HTTP error of a step; its body is that of the step, or has this error."""
+        body = step.get("body") or {"error": error}
+        self._answer(step["fail"], "application/json", json.dumps(body).encode())
+
+    def _answer_json(self, document: Mapping[str, Any]) -> None:
+        self._answer(200, "application/json", json.dumps(document).encode())
+
+    def _answer_stream(self, events: Sequence[Mapping[str, Any]], end: str = "") -> None:
+        """Send events as a stream; those with a `type` are named by it."""
+        names = (f"event: {event['type']}\n" if "type" in event else "" for event in events)
+        parts = (f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(names, events, strict=True))
+        self._answer(200, "text/event-stream", f"{''.join(parts)}{end}".encode())
+
+    def _answer(self, status: int, kind: str, data: bytes) -> None:
+        """Send an answer and end the connection."""
+        self.model.answers.append(f"{time.strftime('%T')} {self.path} {status}")
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.send_header("connection", "close")
+        for name, value in self.more.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = True
 
 
-def _is_review(body: dict[str, Any]) -> bool:
+def _hex() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def _text(content: str | Sequence[Mapping[str, Any]] | None) -> str:
+    """Return the texts of a message, without the results of tools."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content or () if isinstance(part.get("text"), str))
+
+
+def _spoken(messages: Sequence[Mapping[str, Any]]) -> list[tuple[bool, str]]:
+    """Return the prompts and answers among messages; a system message or the result of a tool has no text."""
+    return [
+        (
+            each.get("role") in ("assistant", "model"),
+            _text(each.get("content", each.get("parts"))) if each.get("role") == "user" else "",
+        )
+        for each in messages
+    ]
+
+
+# ---------------------------------------------------------------- Codex
+
+
+def _is_review(body: Mapping[str, Any]) -> bool:
     """Return whether an automatic reviewer asks if an action may be done (0.169: the form of its answer)."""
     form = (body.get("text") or {}).get("format") or {}
     return "outcome" in (form.get("schema") or {}).get("properties", {})
 
 
-def _marker(body: dict[str, Any]) -> str:
+def _marker(body: Mapping[str, Any]) -> str:
     """Return the last marker: a child forked with its parent's context has its own task last."""
-    items = body.get("input", [])
     asked = [
-        item for item in items if item.get("role") == "user" or item.get("type") not in ("message", *_OWN)
+        item
+        for item in body.get("input", [])
+        if item.get("role") == "user" or item.get("type") not in ("message", *_OWN_ITEMS)
     ]
     found = re.findall(r"\[\[([\w-]+)\]\]", "\n".join(text for item in asked for text in _texts(item)))
     return found[-1] if found else "default"
@@ -151,39 +345,28 @@ def _texts(node: Any) -> Iterator[str]:
             yield from _texts(value)
 
 
-def _items(step: Step, body: dict[str, Any]) -> list[dict[str, Any]]:
+def _items(step: Step, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the output items of a step."""
-    offered = dict(_tools(body))
+    offered = dict(_offered(body))
     if "run" in step:
         return [_command(step, offered)]
     if "patch" in step:
         return [_patch(step["patch"], offered)]
     if "spawn" in step:
-        task = "[[{0}]] do your part"
-        return [
-            _agent(
-                "spawn_agent", {"message": task.format(name), "task_name": name.replace("-", "_")}, offered
-            )
-            for name in step["spawn"]
-        ]
+        tasks = ((f"[[{name}]] do your part", name.replace("-", "_")) for name in step["spawn"])
+        return [_agent("spawn_agent", {"message": text, "task_name": name}, offered) for text, name in tasks]
     if "wait" in step:
-        ids = re.findall(
-            r'\\*"(?:agent_id|agent|thread_id|receiver_thread_id)\\*":\s*\\*"([0-9a-f-]{36})',
-            json.dumps(body),
-        )
+        agents = r'\\*"(?:agent_id|agent|thread_id|receiver_thread_id)\\*":\s*\\*"([0-9a-f-]{36})'
+        ids = sorted(set(re.findall(agents, json.dumps(body))))
         name = "wait_agent" if any(tool.endswith("wait_agent") for tool in offered) else "wait"
-        return [
-            _agent(
-                name, {"ids": sorted(set(ids)), "targets": sorted(set(ids)), "timeout_ms": 30_000}, offered
-            )
-        ]
+        return [_agent(name, {"ids": ids, "targets": ids, "timeout_ms": 30_000}, offered)]
     if "tool" in step:
         return [_call(step["tool"], step.get("args", {}), step.get("namespace"))]
     text = {"type": "output_text", "text": step.get("say", "")}
-    return [{"type": "message", "role": "assistant", "id": f"msg_{uuid.uuid4().hex[:12]}", "content": [text]}]
+    return [{"type": "message", "role": "assistant", "id": f"msg_{_hex()}", "content": [text]}]
 
 
-def _tools(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _offered(body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the tools of a request, by full name."""
     for tool in body.get("tools", []):
         if tool["type"] == "namespace":
@@ -192,12 +375,12 @@ def _tools(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield tool.get("name") or tool["type"], tool
 
 
-def _command(step: Step, offered: dict[str, Any]) -> dict[str, Any]:
+def _command(step: Step, offered: Mapping[str, Any]) -> dict[str, Any]:
     command = step["run"]
-    name = next((name for name in _SHELLS if name in offered), None)
+    name = next((name for name in _CODEX_SHELLS if name in offered), None)
     if name is None:
         raise LookupError(f"no known shell tool among {sorted(offered)}")
-    way = _SHELLS[name]
+    way = _CODEX_SHELLS[name]
     arguments: dict[str, Any] = {"command": ["bash", "-lc", command]} if way == "argv" else {way: command}
     arguments["yield_time_ms" if way == "cmd" else "timeout_ms"] = step.get("yield_ms", 10_000)
     if why := step.get("escalate"):
@@ -207,7 +390,7 @@ def _command(step: Step, offered: dict[str, Any]) -> dict[str, Any]:
     return _call(name, arguments)
 
 
-def _patch(text: str, offered: dict[str, Any]) -> dict[str, Any]:
+def _patch(text: str, offered: Mapping[str, Any]) -> dict[str, Any]:
     """Return a call of the tool for patches: it takes free text, or a JSON object; or of a script that has
     this tool, or of a shell."""
     if "apply_patch" not in offered and "exec" not in offered:
@@ -215,31 +398,109 @@ def _patch(text: str, offered: dict[str, Any]) -> dict[str, Any]:
     name = "apply_patch" if "apply_patch" in offered else "exec"
     if offered[name]["type"] != "custom":
         return _call(name, {"input": text})
-    script = f"await tools.apply_patch({json.dumps(text)}); text('ok')"
-    ids = {"id": f"ctc_{uuid.uuid4().hex[:12]}", "call_id": f"call_{uuid.uuid4().hex[:12]}"}
-    return {
-        "type": "custom_tool_call",
-        "name": name,
-        "input": text if name == "apply_patch" else script,
-        **ids,
-    }
+    given = text if name == "apply_patch" else f"await tools.apply_patch({json.dumps(text)}); text('ok')"
+    ids = {"id": f"ctc_{_hex()}", "call_id": f"call_{_hex()}"}
+    return {"type": "custom_tool_call", "name": name, "input": given, **ids}
 
 
-def _agent(name: str, arguments: dict[str, Any], offered: dict[str, Any]) -> dict[str, Any]:
+def _agent(name: str, arguments: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """Return a multi-agent call, in the namespace of this version, with the arguments that it takes."""
     full = next((tool for tool in offered if tool.rpartition(".")[2] == name), name)
     space, _, short = full.rpartition(".")
-    return _call(
-        short, {k: v for k, v in arguments.items() if k in _parameters(offered.get(full, {}))}, space or None
-    )
+    taken = _parameters(offered.get(full, {}))
+    return _call(short, {key: value for key, value in arguments.items() if key in taken}, space or None)
 
 
-def _parameters(tool: dict[str, Any]) -> dict[str, Any]:
+def _parameters(tool: Mapping[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = (tool.get("parameters") or {}).get("properties") or {}
     return properties
 
 
-def _call(name: str, arguments: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-    ids = {"id": f"fc_{uuid.uuid4().hex[:12]}", "call_id": f"call_{uuid.uuid4().hex[:12]}"}
+def _call(name: str, arguments: Mapping[str, Any], namespace: str | None = None) -> dict[str, Any]:
+    ids = {"id": f"fc_{_hex()}", "call_id": f"call_{_hex()}"}
     more = {"namespace": namespace} if namespace else {}
     return {"type": "function_call", "name": name, "arguments": json.dumps(arguments), **ids, **more}
+
+
+# ---------------------------------------------------------------- Claude Code
+
+
+def _claude_message(step: Step, body: Mapping[str, Any], number: int) -> dict[str, Any]:
+    content = {"type": "text", "text": step.get("say", "")}
+    if "run" in step or "tool" in step:
+        name, given = step.get("tool", "Bash"), step.get("args", {})
+        if "run" in step:
+            given = {"command": step["run"], "description": "Runs it"}
+            given |= {"run_in_background": True} if step.get("background") else {}
+            given |= {"dangerouslyDisableSandbox": True} if step.get("unsandboxed") else {}
+        content = {"type": "tool_use", "id": f"toolu_{_hex()}", "name": name, "input": given}
+    cached = {"cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000}
+    return {
+        "id": f"msg_{_hex()}",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model"),
+        "content": [content],
+        "stop_reason": "tool_use" if content["type"] == "tool_use" else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 10 + number, "output_tokens": 40 + number, **cached},
+    }
+
+
+def _claude_stream(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events by which the API streams a message."""
+    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    (block,) = message["content"]
+    if block["type"] == "text":
+        empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+    else:
+        empty = {**block, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    yield {"type": "content_block_start", "index": 0, "content_block": empty}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    usage = {"output_tokens": message["usage"]["output_tokens"]}
+    yield {"type": "message_delta", "delta": end, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+# ---------------------------------------------------------------- other CLIs
+
+_CHAT: Final = {"id": "c1", "created": 1, "model": "mock"}
+_CHAT_USAGE: Final = {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240}
+
+
+def _tool_call(step: Step, tools: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+    if "tool" in step:
+        return step["tool"], step["args"]
+    name = next(name for name in _SHELLS if name in tools)
+    return name, {"command": step["run"], "description": "Runs it"}
+
+
+def _gemini_answer(step: Step, tools: Sequence[str]) -> dict[str, Any]:
+    if "run" in step:
+        name, arguments = _tool_call(step, tools)
+        part: dict[str, Any] = {"functionCall": {"id": _hex(), "name": name, "args": arguments}}
+    else:
+        part = {"text": step.get("say") or step.get("unfinished") or ""}
+    content = {"content": {"role": "model", "parts": [part]}, "index": 0}
+    if "unfinished" not in step:
+        content["finishReason"] = "STOP"
+    counts = {"promptTokenCount": 1200, "candidatesTokenCount": 40, "totalTokenCount": 1240}
+    return {"candidates": [content], "usageMetadata": counts, "modelVersion": "scripted"}
+
+
+def _chat_stream(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a streamed chat completion."""
+    base = {**_CHAT, "id": f"c{_hex()}", "object": "chat.completion.chunk"}
+    delta: dict[str, Any] = {"role": "assistant", "content": step.get("say", "")}
+    reason = "stop"
+    if "run" in step or "tool" in step:
+        name, arguments = _tool_call(step, tools)
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        delta["tool_calls"] = [{"index": 0, "id": f"call_{_hex()}", "type": "function", "function": function}]
+        reason = "tool_calls"
+    yield {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
+    yield {**base, "choices": [], "usage": _CHAT_USAGE}

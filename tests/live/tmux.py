@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import pytest
 
 from tests.live.clis import new_root
-from tests.live.dispositions import restore_defaults
-from tests.live.patience import until
-from tests.live.scripted_server import ScriptedServer
+from tests.live.model_server import Script, ScriptedModel
+from tests.live.patience import scaled, until
+from tests.live.terminal import restore_defaults
+
+ROOT = Path(__file__).parents[2]
+"""The checkout."""
 
 
 def outer_environment() -> dict[str, str]:
@@ -72,6 +78,44 @@ class TmuxServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@contextmanager
+def default_server(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Iterator[TmuxServer]:
+    """Run the server that is the default one of this process and of what it starts, outside of other ones."""
+    for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with TmuxServer() as server:
+        monkeypatch.setenv("TMUX_TMPDIR", str(server.folder))
+        server.tmux = server.folder / f"tmux-{os.getuid()}" / "default"
+        server.tmux.parent.mkdir(mode=0o700)
+        server.tmux_env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        yield server
+
+
+@contextmanager
+def panes(
+    count: int,
+    env: Mapping[str, str],
+    program: Sequence[str],
+    as_user: Callable[[list[str]], list[str]] = lambda command: command,
+) -> Iterator[int]:
+    """Run the default server of an environment and a user, with panes of a program; yield its pid."""
+    given = {**env, "PATH": os.environ["PATH"]}
+
+    def tmux(*arguments: str) -> str:
+        command = as_user(["tmux", "-f", os.devnull, *arguments])
+        return subprocess.run(command, env=given, check=True, capture_output=True, text=True).stdout
+
+    tmux("new-session", "-d", "-x", "100", "-y", "30", *program)
+    try:
+        for _ in range(count - 1):
+            tmux("new-window", "-d", *program)
+        yield int(tmux("display-message", "-p", "#{pid}"))
+    finally:
+        tmux("kill-server")
+
+
 class TmuxPane:
     """A tmux pane in which a program runs."""
 
@@ -105,23 +149,58 @@ class ScriptedLab(TmuxServer):
     """Directories, a tmux server and a scripted model for real CLIs.
 
     Args:
-        model: what the CLIs ask.
+        script: what the model does: see model_server.py.
     """
 
-    model: Any
-
-    def __init__(self, model: ScriptedServer) -> None:
+    def __init__(self, script: Script) -> None:
         super().__init__()
         self.root = new_root()
         self.home = self.root / "home"
         """The CODEX_HOME to watch."""
+        self.state = self.folder / "state"
+        """The XDG_STATE_HOME of agentdash beside it."""
         self.workspace = self.root / "workspace"
         self.user = self.root / "user"
         """$HOME: empty, so that login shells run no profile."""
         for directory in (self.home, self.workspace, self.user):
             directory.mkdir()
-        self.model = model
-        model.start()
+        self.model = ScriptedModel(script)
+        self.model.start()
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command of an agentdash that watches its home, and its tmux server where there is one
+        and it reads it."""
+        reads_files = arguments[0] in ("check", "sessions", "replay") or not self.tmux.exists()
+        where = ["--codex-home", str(self.home), *([] if reads_files else ["-S", str(self.tmux)])]
+        return [sys.executable, "-m", "agentdash", *arguments, *where]
+
+    def agentdash(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run an agentdash beside it to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            env={**self.outside, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=scaled(120),
+        )
+
+    def document(self, *arguments: str, **env: str) -> Any:
+        """Return the JSON document of a command, which may have findings."""
+        done = self.agentdash(*arguments, "--json", **env)
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout)
+
+    def begin(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Start an agentdash beside it."""
+        return subprocess.Popen(self.command(*arguments), env=self.outside, text=True, **options)
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """The environment of an agentdash beside it."""
+        state = {"XDG_STATE_HOME": str(self.state), "XDG_CONFIG_HOME": str(self.folder / "config")}
+        return {**outer_environment(), **state, "PYTHONPATH": str(ROOT)}
 
     def open_pane(self, command: str, size: tuple[int, int]) -> str:
         """Start a shell command in a new tmux session, and return the pane's id; the pane remains when the

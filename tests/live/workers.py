@@ -21,10 +21,10 @@ from typing import Any, Final
 
 from agentdash.config import Config
 from tests.live.clis import cache, install
-from tests.live.scripted_server import Script
+from tests.live.codex import Lab, Pane
+from tests.live.model_server import Script
 from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
 from tests.live.watched import Watched, watching_config
-from tests.live.worker_model import ScriptedWorkerModel
 
 OPENCODE_QUIET: Final = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
 """What it is not to do: behind `OPENCODE_DISABLE_`."""
@@ -44,7 +44,7 @@ def opencode_settings(url: str) -> dict[str, Any]:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Mock",
-        "options": {"baseURL": url, "apiKey": "none"},
+        "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
         "models": {"mock": {"name": "Mock", "tool_call": True, "limit": limit}},
     }
     return {
@@ -61,11 +61,11 @@ class WorkerLab(ScriptedLab):
     """A home and a workspace with all that these CLIs need.
 
     Args:
-        script: what the model does: see worker_model.py.
+        script: what the model does: see model_server.py.
     """
 
     def __init__(self, script: Script) -> None:
-        super().__init__(ScriptedWorkerModel(script))
+        super().__init__(script)
         kept = {name: self.tmux_env[name] for name in ("PATH", "LANG") if name in self.tmux_env}
         self.tmux_env = {"LANG": "C.UTF-8", **kept, "TERM": "xterm-256color", "HOME": str(self.user)}
 
@@ -115,7 +115,7 @@ class WorkerLab(ScriptedLab):
         if agent == "copilot":
             return self.user / ".copilot" / "config.json", {"trusted_folders": [str(self.workspace)]}
         path = self.user / ".config" / agent / f"{agent}.json"
-        return path, opencode_settings(f"{self.model.url}/v1")
+        return path, opencode_settings(self.model.url)
 
     async def start(
         self,
@@ -181,3 +181,19 @@ def _merged(needed: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
         before = both.get(name)
         both[name] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
     return both
+
+
+def opencode_command(lab: Lab, *arguments: str) -> str:
+    """Return the shell command that starts OpenCode in a lab of Codex, with its model and $HOME."""
+    folder = lab.user / ".config" / "opencode"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "opencode.json").write_text(json.dumps(opencode_settings(lab.model.url)), "utf-8")
+    quiet = [f"OPENCODE_DISABLE_{name}=1" for name in OPENCODE_QUIET]
+    return shlex.join(["env", *quiet, str(install("opencode")), *arguments])
+
+
+async def opencode_tui(lab: Lab) -> Pane:
+    """Start its TUI, wait until it is ready for a prompt, and return its pane."""
+    pane = lab.pane(opencode_command(lab))
+    await pane.shows("Ask anything")
+    return pane

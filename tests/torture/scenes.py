@@ -10,35 +10,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from tests.bench.meter import usage
 from tests.live.patience import scaled
 from tests.live.terminal import READY, Terminal
-from tests.torture.faults import GOOD
-from tests.torture.soak import usage
-from tests.torture.stage import Stage, becomes, quits, source, whole
+from tests.live.tmux import panes
+from tests.torture.stage import GOOD, Row, Stage, becomes, quits, source, whole
 
 Play = Callable[[Stage], Iterator[str]]
 
 
-class Scene(NamedTuple):
-    """A fault that needs other processes, and what must hold while it lasts."""
-
-    name: str
-    play: Play
-    """Yields what was wrong."""
-    needs_root: bool = False
-    """Whether only root can arrange it; the commands may still run as another user."""
-
-
-SCENES: Final[list[Scene]] = []
+SCENES: Final[list[Row]] = []
 
 
 def scene(name: str, *, needs_root: bool = False) -> Callable[[Play], Play]:
     """Return a decorator that adds a function to the scenes."""
 
     def add(play: Play) -> Play:
-        SCENES.append(Scene(name, play, needs_root))
+        SCENES.append(Row(name, play, needs_root=needs_root))
         return play
 
     return add
@@ -189,7 +179,7 @@ def full(stage: Stage) -> Iterator[str]:
     for name, redirection in _FULL.items():
         for command in _COMMANDS:
             shell = ["sh", "-c", f'"$@" {redirection}', "sh", *stage.command(*command.split())]
-            done = stage.to_its_end(shell, 60.0)
+            done = stage.to_its_end(shell)
             if done.code != 2 or done.err.count("\n") > 1:
                 yield f"{name}: {command} exits with {done.code}: {done.err[-200:]}"
 
@@ -229,37 +219,25 @@ _SLEEPERS: Final = (
     f"i=0; while [ $i -lt {_PROCESSES} ]; do sleep 1000 </dev/null >/dev/null 2>&1 & i=$((i+1)); done"
 )
 """In a pid namespace: they end with its first process."""
-_MOUNT_PROC: Final = "mount -t proc proc /proc"
 
 
-@scene("/proc hides the processes of others", needs_root=True)
-def hidepid(stage: Stage) -> Iterator[str]:
-    done = stage.run("status", "--json", setup="mount -t proc -o hidepid=2 proc /proc")
-    yield from whole(done)
+_OF_PROC: Final = {
+    "/proc hides the processes of others": ("mount -t proc -o hidepid=2 proc /proc", None),
+    "in a pid namespace, /proc of the host": ("true", False),
+    "no /proc": ("mount -t tmpfs none /proc", False),
+    f"{_PROCESSES:,} processes": (f"mount -t proc proc /proc && {_SLEEPERS}", True),
+}
+"""What is set up, and whether processes are then read; None: either."""
 
 
-@scene("in a pid namespace, /proc of the host", needs_root=True)
-def foreign_proc(stage: Stage) -> Iterator[str]:
-    done = stage.run("status", "--json", setup="true")
-    yield from whole(done)
-    if source(done, "processes")[0] is not False:
-        yield f"processes: {source(done, 'processes')}"
-
-
-@scene("no /proc", needs_root=True)
-def no_proc(stage: Stage) -> Iterator[str]:
-    done = stage.run("status", "--json", setup="mount -t tmpfs none /proc")
-    yield from whole(done)
-    if source(done, "processes")[0] is not False:
-        yield f"processes: {source(done, 'processes')}"
-
-
-@scene(f"{_PROCESSES:,} processes", needs_root=True)
-def many_processes(stage: Stage) -> Iterator[str]:
-    done = stage.run("status", "--json", setup=f"{_MOUNT_PROC} && {_SLEEPERS}", limit=240)
-    yield from whole(done)
-    if source(done, "processes")[0] is not True:
-        yield f"processes: {source(done, 'processes')}"
+@scene("/proc", needs_root=True)
+def proc(stage: Stage) -> Iterator[str]:
+    for name, (setup, is_read) in _OF_PROC.items():
+        done = stage.run("status", "--json", setup=setup, limit=240)
+        found = source(done.document, "processes")
+        yield from (f"{name}: {problem}" for problem in whole(done))
+        if is_read not in (None, found[0]):
+            yield f"{name}: processes: {found}"
 
 
 # ---------------------------------------------------------------- tmux
@@ -268,16 +246,16 @@ def many_processes(stage: Stage) -> Iterator[str]:
 @scene("another tmux is first on PATH")
 def other_version(stage: Stage) -> Iterator[str]:
     """A server is asked by its own program, which speaks its protocol."""
-    stage.panes(3, stage.worker(), "1000")
+    stage.cleanup.enter_context(panes(3, stage.env, ["sleep", "1000"], stage.as_user))
     fake = stage.place.root / "bin" / "tmux"
-    fake.parent.mkdir(exist_ok=True)
+    fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho 'protocol version mismatch (client 8, server 7)' >&2\nexit 1\n")
     fake.chmod(0o755)
     stage.env["PATH"] = f"{fake.parent}:{stage.env['PATH']}"
     done = stage.run("status", "--json")
     yield from whole(done)
-    if source(done, "tmux") != (True, "3 panes"):
-        yield f"tmux: {source(done, 'tmux')}"
+    if (found := source(done.document, "tmux")) != (True, "3 panes"):
+        yield f"tmux: {found}"
 
 
 # ---------------------------------------------------------------- terminals

@@ -1,28 +1,106 @@
-"""Where the scenes of `python -m tests.torture` play: real processes of a user around one faulty thing."""
+"""Where the rows of `python -m tests.torture` play: a Codex home around one faulty thing, and what a user
+runs beside it, in forked children of a process that has imported everything, or in processes of their own."""
+
+# ruff: noqa: PLC0415, SIM115 - a child imports what it runs; its files outlive every block
 
 from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from tests.live.patience import scaled
 from tests.live.terminal import READY, Terminal
-from tests.torture.faults import GOOD, Place
 
+GOOD: Final = "01a1fafc-c823-7e21-b4b7-1bc0b7cb0525"
+"""The thread beside the faults."""
+BAD: Final = "01a1fafc-c823-7e21-b4b7-bad000000000"
 REPOSITORY: Final = Path(__file__).parents[2]
-_COMMAND_LIMIT_S: Final = 60.0
-"""Of one command on a quiet machine, where it takes a second."""
-_WAIT_S: Final = 60.0
+GOOD_FILE: Final = (
+    REPOSITORY / f"tests/data/rollouts/0.169.0/code-mode/rollout-2026-11-20T22-03-52-{GOOD}.jsonl"
+)
+_LIMIT_S: Final = 60.0
+"""Of one command on a quiet machine, where it takes a second, and one over 50,000 sessions 40 s."""
 _POLL_S: Final = 0.1
 _INTERRUPTED: Final = 130
 """Exit code of a screen whose event loop is busy for longer than a key has patience."""
+
+
+class Place(msgspec.Struct):
+    """Where the commands of one row run."""
+
+    root: Path
+    home: Path
+    """The Codex home."""
+    day: Path
+    """The directory of the good rollout."""
+    state: Path
+    """agentdash's state directory."""
+    config: Path
+    """agentdash's config directory."""
+    cwd: Path
+    env: dict[str, str]
+    cwd_is_deleted: bool = False
+    closed: tuple[int, ...] = ()
+    """Descriptors that the commands do not have."""
+    limits: dict[int, int] = {}
+    """Resource limits of the commands."""
+
+    @property
+    def bad(self) -> Path:
+        """The path of a faulty rollout beside the good one."""
+        return self.day / f"rollout-2026-11-20T22-03-53-{BAD}.jsonl"
+
+
+def make_place(root: Path) -> Place:
+    """Create a Codex home with one rollout, and empty state and config directories."""
+    root.chmod(0o711)
+    home = root / "codex"
+    day = home / "sessions/2026/11/20"
+    state, config, cwd, user = (root / name for name in ("state", "config/agentdash", "cwd", "user"))
+    for folder in (day, state, config, cwd, user):
+        folder.mkdir(parents=True)
+    shutil.copy(GOOD_FILE, day)
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(user),
+        "CODEX_HOME": str(home),
+        "XDG_STATE_HOME": str(state),
+        "XDG_CONFIG_HOME": str(config.parent),
+        "LC_ALL": "C.UTF-8",
+    }
+    return Place(root=root, home=home, day=day, state=state / "agentdash", config=config, cwd=cwd, env=env)
+
+
+@contextmanager
+def fresh_stage(uid: int, arrange: Callable[[Place], object]) -> Iterator[Stage]:
+    """Arrange a place, and remove it after the block. Outside of /tmp, which sandboxes may write to."""
+    root = Path(tempfile.mkdtemp(prefix="torture-", dir="/var/tmp"))
+    try:
+        place = make_place(root)
+        arrange(place)
+        if os.geteuid() == 0 and uid:
+            for folder, folders, names in os.walk(root):
+                for name in (".", *folders, *names):
+                    os.chown(Path(folder, name), uid, uid, follow_symlinks=False)
+        with ExitStack() as cleanup:
+            yield Stage(place, uid, cleanup)
+    finally:
+        for each in [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]:
+            each.chmod(0o700)
+        shutil.rmtree(root, ignore_errors=True)
 
 
 class Done(NamedTuple):
@@ -36,18 +114,17 @@ class Done(NamedTuple):
     @property
     def document(self) -> dict[str, Any]:
         """Its JSON document; empty where there is none."""
-        try:
+        with suppress(ValueError):
             read = json.loads(self.out)
-        except ValueError:
-            return {}
-        return read if isinstance(read, dict) else {}
+            return read if isinstance(read, dict) else {}
+        return {}
 
 
 class Stage:
-    """One scene's place, user and processes. All of these are ended with it.
+    """One row's place, user and processes. All of these are ended with it.
 
     Args:
-        place: the Codex home and directories of the scene.
+        place: the Codex home and directories.
         uid: the user that runs everything.
         cleanup: where what has to be ended is registered.
     """
@@ -64,6 +141,23 @@ class Stage:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
+    def fork(self, arguments: Sequence[str]) -> Done:
+        """Run agentdash in a forked child, in the place's own environment."""
+        files = [tempfile.TemporaryFile() for _ in range(2)]
+        sys.stdout.flush()
+        if (pid := os.fork()) == 0:
+            _child(self.place, arguments, self.uid, [file.fileno() for file in files])
+        deadline = time.monotonic() + scaled(_LIMIT_S)
+        while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if not ended[0]:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        for file in files:
+            file.seek(0)
+        out, err = (file.read().decode("utf-8", "replace") for file in files)
+        return Done(os.waitstatus_to_exitcode(ended[1]) if ended[0] else None, out, err)
+
     def as_user(self, command: Sequence[str]) -> list[str]:
         """Return a command that runs as the scene's user."""
         if self.uid == os.geteuid():
@@ -74,7 +168,7 @@ class Stage:
         """Return the command line of an agentdash of the scene's user."""
         return self.as_user([sys.executable, "-m", "agentdash", *arguments])
 
-    def run(self, *arguments: str, setup: str | None = None, limit: float = _COMMAND_LIMIT_S) -> Done:
+    def run(self, *arguments: str, setup: str | None = None, limit: float = _LIMIT_S) -> Done:
         """Run agentdash to its end.
 
         Args:
@@ -88,19 +182,14 @@ class Stage:
             command = ["unshare", "--mount", "--pid", "--fork", "sh", "-c", script, "sh", *command]
         return self.to_its_end(command, limit)
 
-    def to_its_end(self, command: Sequence[str], limit: float) -> Done:
-        process = subprocess.Popen(
-            command,
-            env=self.env,
-            cwd=self.place.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+    def to_its_end(self, command: Sequence[str], limit: float = _LIMIT_S) -> Done:
+        """Run any command to its end."""
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, env=self.env, cwd=self.place.cwd, start_new_session=True, **pipes)
+        code: int | None
         try:
             out, err = process.communicate(timeout=scaled(limit))
-            code: int | None = process.returncode
+            code = process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             (out, err), code = process.communicate(), None
@@ -109,7 +198,8 @@ class Stage:
     def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         """Start another program of the user; it is ended with the scene."""
         process = subprocess.Popen(self.as_user(command), env=self.env, cwd=self.place.cwd, **options)
-        self.cleanup.callback(_end, process)
+        self.cleanup.enter_context(process)
+        self.cleanup.callback(process.kill)
         return process
 
     def screen(self, *arguments: str) -> Terminal:
@@ -124,43 +214,65 @@ class Stage:
         terminal.until(lambda: READY in terminal.output, "the screen")
         return terminal
 
-    def tmux(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
-        """Run a tmux command of the scene's own server."""
-        command = self.as_user(["tmux", "-f", os.devnull, *arguments])
-        return subprocess.run(command, env=env or self.env, check=False, capture_output=True)
 
-    def panes(self, count: int, *program: str) -> None:
-        """Start the server with a number of panes; it is ended with the scene."""
-        self.cleanup.callback(self.tmux, "kill-server")
-        self.tmux("new-session", "-d", "-x", "100", "-y", "30", *program)
-        batch = 50  # windows by one call: a command line has a limit
-        for begin in range(1, count, batch):
-            words: list[str] = []
-            for _ in range(begin, min(begin + batch, count)):
-                words += ["new-window", "-d", *program, ";"]
-            self.tmux(*words[:-1])
+def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[int]) -> None:
+    code = 70
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for target, output in enumerate(outputs, 1):
+            os.dup2(output, target)
+        encoding = place.env.get("PYTHONIOENCODING", "utf-8")
+        sys.stdout = open(1, "w", encoding=encoding, closefd=False)
+        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)
+        if os.geteuid() == 0 and uid:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        os.environ.clear()
+        os.environ.update(place.env)
+        place.cwd.mkdir(exist_ok=True)
+        os.chdir(place.cwd)
+        if place.cwd_is_deleted:
+            place.cwd.rmdir()
+        for kind, value in place.limits.items():
+            resource.setrlimit(kind, (value, value))
+        for number in place.closed:
+            os.close(number)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+        sys.argv = ["agentdash", *arguments]
+        from agentdash.cli import main
 
-    def worker(self, name: str = "codex") -> str:
-        """Return the path of a program that is identified as a worker CLI, and only sleeps."""
-        path = self.place.root / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(Path("/bin/sleep").resolve().read_bytes())
-        path.chmod(0o755)
-        return str(path)
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with suppress(AttributeError, OSError):  # a closed one
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
-    process.wait()
+class Row(msgspec.Struct):
+    """A fault, and what must hold while it lasts."""
+
+    name: str
+    play: Callable[[Stage], Iterator[str]]
+    """Yields what was wrong."""
+    arrange: Callable[[Place], object] = lambda place: None
+    needs_root: bool = False
+    """Whether only root can arrange it; the commands may still run as another user."""
+    unprivileged: bool = False
+    """Whether the fault is none for root."""
 
 
 def becomes(condition: Callable[[], object]) -> bool:
     """Return whether a condition becomes true within the patience for this machine."""
-    end = time.monotonic() + scaled(_WAIT_S)
+    end = time.monotonic() + scaled(_LIMIT_S)
     while not condition():
         if time.monotonic() > end:
             return False
@@ -168,7 +280,7 @@ def becomes(condition: Callable[[], object]) -> bool:
     return True
 
 
-def whole(done: Done, codes: Sequence[int] = (0,), *, good: bool = True) -> Iterator[str]:
+def whole(done: Done, codes: Sequence[int] = (0,)) -> Iterator[str]:
     """Yield what is wrong with a `--json` command: it hangs, fails, or lacks the thread beside the fault."""
     if done.code not in codes:
         yield f"exits with {done.code}: {done.err.strip()[-200:]}"
@@ -176,16 +288,14 @@ def whole(done: Done, codes: Sequence[int] = (0,), *, good: bool = True) -> Iter
         yield done.err.strip()[-200:]
     elif not done.document:
         yield f"no document: {done.out[:100]!r} {done.err.strip()[-200:]}"
-    elif good and GOOD not in done.out:
+    elif GOOD not in done.out:
         yield "the thread beside the fault is missing"
 
 
-def source(done: Done, name: str) -> tuple[bool | None, str]:
+def source(document: Mapping[str, Any], name: str) -> tuple[bool | None, str]:
     """Return the health of a source of a `status` document, and its detail."""
-    for each in done.document.get("sources", ()):
-        if each["name"] == name:
-            return each["ok"], each["detail"]
-    return None, "no such source"
+    found = {each["name"]: (each["ok"], each["detail"]) for each in document.get("sources", ())}
+    return found.get(name, (None, "no such source"))
 
 
 def quits(terminal: Terminal) -> Iterator[str]:

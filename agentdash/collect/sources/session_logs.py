@@ -20,8 +20,8 @@ from agentdash.agents.codex.home import (
     read_names,
     thread_id,
 )
-from agentdash.agents.line_events import oversized_lines
-from agentdash.agents.session_logs import LogReader, reader_of_log
+from agentdash.agents.line_events import LineEvents, oversized_lines
+from agentdash.agents.session_logs import reader_of_log
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, ReadLimits
@@ -132,7 +132,7 @@ class SessionLogSource:
             is_open=logs.is_open,
             whole=whole,
         )
-        self._readers: dict[str, LogReader] = {}
+        self._readers: dict[str, LineEvents] = {}
         self._skimmed: set[str] = set()
         """Threads of which only head and tail were read."""
         self._names: dict[str, ThreadNamed] = {}
