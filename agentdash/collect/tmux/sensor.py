@@ -217,7 +217,11 @@ class _ServerView:
         mark = secrets.token_hex(16)
         field, end = f"<{mark}>", f"</{mark}>"  # titles and program names may contain anything else
         row_format = field.join(f"#{{{name}}}" for name in _FIELDS) + end
-        captures = [f"display-message -p '{mark} {key[1:]}'\ncapture-pane -e -p -t {key}" for key in keys]
+        captures = [
+            command
+            for key in keys
+            for command in (f"display-message -p '{mark} {key[1:]}'", f"capture-pane -e -p -t {key}")
+        ]
         done = await self._tmux(f"list-panes -a -F '{row_format}'", *captures)
         *lines, captured = done.stdout.split(f"{end}\n")
         if done.returncode != 0 and not lines:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -74,26 +74,11 @@ class Lines:
         """Return the lines from `first` to `last`, both included, as far as there are any."""
         return [self[n] for n in range(max(0, first), min(len(self), last + 1))]
 
-    def __iter__(self) -> Iterator[str]:
-        return map(self.__getitem__, range(len(self)))
 
-
-_newest: Final[list[tuple[str, tuple[Lines, tuple[int, ...]]]]] = []
-"""The last output that was read, and the answer: audits look at an output before they read its call."""
-
-
+@lru_cache(1)  # audits look at an output before they read its call
 def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
     """Return the lines of an output, and the numbers of those that may report a denial: the first of equal
     ones. A line that goes on (unzip's `   Read-only file system`) differs if the line above does."""
-    for text, answer in _newest[:]:
-        if text == output:
-            return answer
-    answer = _suspects(output)
-    _newest[:] = [(output, answer)]
-    return answer
-
-
-def _suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
     numbers = _numbers(output)
     if not numbers:
         return Lines(""), ()

@@ -90,7 +90,7 @@ def _echo(call: Call) -> list[Outcome]:
     parts = (*joined(words), newline)
     if words and literal(words[0]) == "-":
         return call.ends(*ANYTHING)  # zsh drops it
-    if not any(isinstance(part, str) and "\\" in part for part in parts):
+    if "\\" not in "".join([part for part in parts if isinstance(part, str)]):
         return call.ends(*parts)
     if (unescaped := _unescaped(parts)) is None:
         return call.ends(*ANYTHING)

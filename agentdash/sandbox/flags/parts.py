@@ -116,7 +116,7 @@ def arrivals(parts: Parts) -> tuple[Parts, ...]:
 
     Codex reads them from two pipes.
     """
-    printed = tuple(part for part in parts if not isinstance(part, Errors))
+    printed = tuple([part for part in parts if not isinstance(part, Errors)])
     if len(printed) == len(parts):
         return (parts,)
     errors = joined((part.parts for part in parts if isinstance(part, Errors)), "")

@@ -81,7 +81,7 @@ def _endings(script: str, dialect: str) -> dict[Assumed, tuple[Ending, ...]] | N
     for assumed in product(*ASSUMPTIONS.values()):
         endings = None
         for asked, known in followed.items():
-            endings = endings or known.get(tuple([assumed[number] for number in asked]))
+            endings = endings or known.get(tuple(map(assumed.__getitem__, asked)))
         if endings is None:
             world = World(dict(zip(FLAGS, assumed, strict=True)), steps)
             try:
@@ -90,7 +90,7 @@ def _endings(script: str, dialect: str) -> dict[Assumed, tuple[Ending, ...]] | N
                 return None
             endings = tuple([(each, o.status) for o in outcomes for each in arrivals(o.printed)])
             asked = tuple([number for number, name in enumerate(FLAGS) if name in world.asked])
-            followed.setdefault(asked, {})[tuple([assumed[number] for number in asked])] = endings
+            followed.setdefault(asked, {})[tuple(map(assumed.__getitem__, asked))] = endings
         found[assumed] = endings
     return found
 

@@ -174,8 +174,8 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
     assigned = _assigned(node.assignments, state)
     expanded = [expand(word, state) for word in node.words]
     words = [value for value in expanded if value is not None]
-    if any(map(is_active, node.words)):
-        state.require("bash", "dash")  # zsh fails where no file matches
+    if state.dialect not in ("bash", "dash") and any(map(is_active, node.words)):
+        raise UnreadableError  # zsh fails where no file matches
     if not words:
         values = [a.value.pieces for a in node.assignments if a.value is not None]
         runs = any(isinstance(piece, shell.Substitution) for pieces in values for piece in pieces)
@@ -234,10 +234,12 @@ _SPLITTING: Final = re.compile(r"[\s*?\[]")
 
 def is_active(word: shell.Word) -> bool:
     """Return whether a shell may replace unquoted text of a word, or fail at it."""
-    return word.raw not in ("[", "[[") and any(
-        isinstance(piece, shell.Text) and not piece.quoted and _ACTIVE.search(piece.text)
-        for piece in word.pieces
-    )
+    if word.raw in ("[", "[["):
+        return False
+    for piece in word.pieces:
+        if isinstance(piece, shell.Text) and not piece.quoted and _ACTIVE.search(piece.text):
+            return True
+    return False
 
 
 def expand(word: shell.Word, state: State, *, splits: bool = True) -> Parts | None:
@@ -348,7 +350,7 @@ _WRITING: Final = (">", ">>", ">|", "&>", "&>>", ">&")
 
 
 def _redirected(outcomes: list[Outcome], redirects: tuple[shell.Redirect, ...]) -> list[Outcome]:
-    return [_sent_elsewhere(outcome, redirects) for outcome in outcomes]
+    return [_sent_elsewhere(outcome, redirects) for outcome in outcomes] if redirects else outcomes
 
 
 def _sent_elsewhere(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> Outcome:

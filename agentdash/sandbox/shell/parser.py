@@ -23,8 +23,7 @@ _OPENING: Final = re.compile(rf"(?:if|while|until|for|select|case|\{{){_END_OF_W
 _FUNCTION: Final = re.compile(
     r"(?:function[ \t]+([^\s(){};&|<>]+)(?:[ \t]*\([ \t]*\))?|([^\s()<>|&;'\"$`{}=]+)[ \t]*\([ \t]*\))"
 )
-_TIMED: Final = re.compile(r"time[ \t]+(?:-p[ \t]+)?(?=[({])")
-_NEGATION: Final = re.compile(r"!(?=\s)")
+_BEFORE_PIPELINE: Final = re.compile(r"(!(?=\s)[ \t]*)?(?:time[ \t]+(?:-p[ \t]+)?(?=[({]))?")
 _LOGICAL: Final = re.compile(r"&&|\|\|")
 _PIPE: Final = re.compile(r"\|(?!\|)&?")
 _SEPARATOR: Final = re.compile(r";(?![;&])|&")
@@ -187,15 +186,14 @@ class _Parser:
         return node
 
     def _pipeline(self) -> s.Node:
-        negated = self._take(_NEGATION) is not None
-        self._take(_TIMED)
+        before = self._take(_BEFORE_PIPELINE)
         parts, stderr = [self._command()], []
         while pipe := self._take(_PIPE):
             stderr.append(pipe[0] == "|&")
             self._newlines()
             parts.append(self._command())
         node = parts[0] if len(parts) == 1 else s.Pipeline(tuple(parts), tuple(stderr))
-        return s.Not(node) if negated else node
+        return s.Not(node) if before and before[1] else node
 
     def _command(self) -> s.Node:
         self._skip()
