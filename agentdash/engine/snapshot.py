@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from agentdash.engine.edits import same_files
 from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds, with_limit
-from agentdash.engine.judge.findings.inheritance import parent_policy
+from agentdash.engine.judge.findings.policies import parent_policy, remote_directory_finding
 from agentdash.engine.judge.findings.remedy_places import facts_of
-from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes

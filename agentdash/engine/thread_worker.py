@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from agentdash.engine.judge.attention import limited_until
-from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
+from agentdash.engine.judge.findings.policies import ParentPolicy
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts

@@ -325,7 +325,7 @@ def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
     script = call.script or call.text
     if may_connect(script) and not call.denials and allowed != "more":
         # one-shot commands start faster without the grammar
-        from agentdash.sandbox.denials.reached import reached_host  # noqa: PLC0415
+        from agentdash.sandbox.denials.network import reached_host  # noqa: PLC0415
 
         host = reached_host(script, output, call.cwd)
     facts: dict[str, Any] = {}
