@@ -42,6 +42,8 @@ _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
+_RESTRAINTS: Final = ("seccomp", "no_new_privs", "user", "mnt", "pid")
+"""Facts of the kernel by which a sandbox differs from what is around it."""
 _FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
 _CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
 """In the environment of commands (0.163+): the id of their call in the rollout."""
@@ -199,7 +201,7 @@ def _call_by_script(
 def _observe(
     thread: Thread, process: Process, call: Call | None, context: ProcessContext, at: float
 ) -> SandboxObservation:
-    env, kernel = process.env or {}, process.kernel
+    env, kernel = process.env or {}, process.kernel or Kernel()
     # what it has unless something restricts it: the facts of its Codex, or else of agentdash
     above = list(context.tree.above(process))
     codex = next((p.kernel for p in above if is_codex(p) and p.kernel), None)
@@ -212,11 +214,10 @@ def _observe(
     tmpdir = ((cli.env if cli else None) or env).get("TMPDIR", "")
     temporary = posixpath.normpath(tmpdir) if tmpdir.startswith("/") else None
     # mounts that its Codex has, too, were not made for this command
-    mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
+    mounts = kernel.mnt if kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
     # the id of its call: Codex states it in the environment
-    called = env.get(_CALL_VARIABLE) if thread.agent == "codex" else call.id if call else None
-    own_net = kernel.net if kernel else None
+    call_id = env.get(_CALL_VARIABLE) if thread.agent == "codex" else call.id if call else None
     table, codexs = context.tables(mounts), context.tables(baseline.mnt)
     exposed, lost = _exposed_paths(policy, table, codexs, probes)
     return SandboxObservation(
@@ -226,9 +227,9 @@ def _observe(
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
         **allowances(thread, call),
         called=call is not None,
-        seccomp=kernel.seccomp if kernel else None,
-        no_new_privs=kernel.no_new_privs if kernel else None,
-        own_network=None if None in (own_net, baseline.net) else own_net != baseline.net,
+        seccomp=kernel.seccomp,
+        no_new_privs=kernel.no_new_privs,
+        own_network=None if None in (kernel.net, baseline.net) else kernel.net != baseline.net,
         mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
         # a launcher stands above the Codex that runs this command
@@ -239,7 +240,7 @@ def _observe(
         lost=lost,
         first=at,
         last=at,
-        calls=(called,) if called else (),
+        calls=(call_id,) if call_id else (),
         pids=(process.pid,),
         quote=" ".join(f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in _FLAGS),
     )
@@ -294,21 +295,13 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
     return running[0] if len(running) == 1 else None
 
 
-def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
+def _is_sandboxed(kernel: Kernel, baseline: Kernel) -> bool | None:
     """Return whether a process is restricted where its Codex is not; None: not known.
 
     A container around both restricts both, and is not Codex's sandbox.
     """
-    if kernel is None:
-        return None
     if kernel.sandboxed is not None:  # macOS has this fact, and no others
         return kernel.sandboxed and not baseline.sandboxed
-    pairs = [
-        (kernel.seccomp, baseline.seccomp),
-        (kernel.no_new_privs, baseline.no_new_privs),
-        (kernel.user, baseline.user),
-        (kernel.mnt, baseline.mnt),
-        (kernel.pid, baseline.pid),
-    ]
+    pairs = [(getattr(kernel, name), getattr(baseline, name)) for name in _RESTRAINTS]
     differing = [own != other for own, other in pairs if own is not None and other is not None]
     return any(differing) if differing else None
