@@ -127,21 +127,6 @@ async def test_jump(stage):
     assert (stage.name, visited[2:]) == ("Lagrange", [main.pane.key])
 
 
-async def test_back_and_quit(stage):
-    await stage.press("/", *"pasteur", "enter", "enter")
-    assert stage.app.root.is_zoomed
-    await stage.press("escape")
-    assert (stage.app.root.is_zoomed, len(stage.shown)) == (False, 2)
-    await stage.press("escape")
-    assert len(stage.shown) == 15
-    await stage.press("tab", "escape")
-    assert stage.app.focused.id == "fleet"
-    await stage.press("enter", "q")
-    assert stage.app.is_running
-    await stage.press("q")
-    assert not stage.app.is_running
-
-
 async def test_without_workers_keys_of_one_say_that_none_is_selected():
     app = AgentDash(sample_fleet.StaticFeed(sample_fleet.empty_fleet()), sample_fleet.frozen())
     async with app.run_test(size=SIZE) as pilot:

@@ -24,38 +24,26 @@ SCREENS = [
     *((view, size) for view in ("fleet", "worker") for size in SIZES),
     *((view, SIZES[-1]) for view in VIEWS if view not in ("fleet", "worker")),
 ]
-every_screen = pytest.mark.parametrize(
+
+
+@pytest.mark.parametrize(
     ("view", "size"), SCREENS, ids=[f"{view}-{size[0]}x{size[1]}" for view, size in SCREENS]
 )
-
-
-def show(view, monkeypatch):
-    """Return the app of a view and a function that presses its keys."""
+def test_look(snap_compare, monkeypatch, view, size):
+    """And every row fits."""
     snapshot, options, keys = VIEWS[view]
     if view == "monochrome":
         monkeypatch.setenv("NO_COLOR", "1")
+    app = AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options)
 
     async def prepare(pilot):
         await pilot.pause()
         await pilot.press(*keys)
         await pilot.pause()
-
-    return AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options), prepare
-
-
-@every_screen
-def test_look(snap_compare, monkeypatch, view, size):
-    app, prepare = show(view, monkeypatch)
-    assert snap_compare(app, terminal_size=size, run_before=prepare)
-
-
-@every_screen
-async def test_rows_fit_and_screenshot_is_xml(monkeypatch, view, size):
-    app, prepare = show(view, monkeypatch)
-    async with app.run_test(size=size) as pilot:
-        await prepare(pilot)
         painted = rows(app)
         assert len(painted) == size[1]
         assert {cell_len(row) for row in painted} == {size[0]}
         assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for row in painted for c in row)
         ET.fromstring(app.export_screenshot())
+
+    assert snap_compare(app, terminal_size=size, run_before=prepare)

@@ -319,7 +319,7 @@ def _read_role(thread: Thread, home: str, root: Path) -> Requested | None:
 
 
 def parse_role(text: str, file: str) -> tuple[str | None, Requested | None]:
-    """Return the name of a role, and what it asks for if it sets a mode, by the text of its file."""
+    """Return a role's name by the text of its file, and what it asks for if it sets a permission mode."""
     head = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     values: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(head[1].split("\n") if head else (), 2):
