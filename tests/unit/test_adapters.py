@@ -1,9 +1,7 @@
-"""Adapters of worker CLIs: discovery, and the shared source of session files."""
+"""The shared source of session files."""
 
 from __future__ import annotations
 
-from agentdash.agents.adapter import Adapter
-from agentdash.agents.registry import adapters
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.workers import SessionFileSource
 from agentdash.model.events import Event, SessionSeen
@@ -33,20 +31,6 @@ class Scripted:
 async def polled(source: SessionFileSource, state: Fleet) -> list[str | None]:
     events: list[Event] = list(await source.poll(state))
     return [event.status for event in events if isinstance(event, SessionSeen)]
-
-
-def test_adapters_with_code() -> None:
-    with_code = {name for name, adapter in adapters().items() if type(adapter) is not Adapter}
-    assert with_code == {"codex", "claude", "copilot", "gemini", "kilo", "opencode", "qwen"}
-    assert [name for name, adapter in adapters().items() if adapter.session_files] == [
-        "claude",
-        "copilot",
-        "gemini",
-        "kilo",
-        "opencode",
-        "qwen",
-    ]
-    assert [name for name, adapter in adapters().items() if adapter.keeps_session_logs] == ["codex"]
 
 
 async def test_only_changed_session_files_are_emitted() -> None:

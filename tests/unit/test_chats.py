@@ -276,13 +276,6 @@ database.commit()
 """
 
 
-def test_database_that_nothing_writes_is_read_without_a_trace(tmp_path: Path) -> None:
-    path = prepare("opencode", tmp_path)
-    before = listing(path.parent)
-    assert chat_of("opencode", tmp_path).name == "Fake title"
-    assert (listing(path.parent), len(before)) == (before, 1)
-
-
 def test_database_that_is_being_written_is_read_without_a_trace(tmp_path: Path) -> None:
     path = prepare("opencode", tmp_path)
     command = [sys.executable, "-c", WRITER, str(path)]

@@ -38,14 +38,16 @@ LONG_AGO = 1_700_000_000
 NOW = 1_800_000_000.0
 
 
-def workers_of(tmp_path: Path, version: str, case: str, *, settings: str | None = None) -> list[Worker]:
-    """Return the workers of a recorded case, as after its end, with settings older than the session."""
+def workers_of(
+    tmp_path: Path, version: str, case: str, *, settings: str | None = None, written: float = LONG_AGO
+) -> list[Worker]:
+    """Return the workers of a recorded case, as after its end, with settings that were written then."""
     home = tmp_path / "home"
     shutil.copytree(DATA / version / case, home)
     if settings is not None:
         (home / "settings.json").write_text(settings)
     for path in [home / "settings.json", *home.glob("agents/*")]:
-        os.utime(path, (LONG_AGO, LONG_AGO))
+        os.utime(path, (written, written))
     fleet = Fleet()
     for path in sorted(home.glob("projects/**/*.jsonl"), key=lambda path: len(path.parts)):
         thread = thread_id(path) or ""
@@ -64,44 +66,30 @@ def kinds_of(worker: Worker) -> set[FindingKind]:
 SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_COMMAND
 
 
-@pytest.mark.parametrize(
-    ("case", "kinds"),
-    [
-        ("off", set()),
-        ("on", {FindingKind.DENIED_FILESYSTEM}),
-        ("on-without-bwrap", {SILENT}),
-        ("on-cannot-start", {SILENT}),
-        ("off-for-command", {COMMAND}),
-        ("excluded-command", {COMMAND}),
-        ("network-denied", {FindingKind.DENIED_NETWORK}),
-        ("provider-fails", set()),
-    ],
-)
-def test_cases_of_2_1_330(tmp_path: Path, case: str, kinds: set[FindingKind]) -> None:
-    (worker,) = workers_of(tmp_path, "2.1.330", case)
-    assert kinds_of(worker) == kinds
-    is_different = bool(kinds & {SILENT, COMMAND})
-    assert (worker.sandbox.verdict == "mismatch") is is_different
+DENIED = {FindingKind.DENIED_FILESYSTEM}
+CASES: list[tuple[str, set[FindingKind], set[FindingKind]]] = [
+    ("off", set(), set()),
+    ("on", set(), DENIED),
+    ("on-without-bwrap", {SILENT}, {SILENT}),  # the command printed what the kernel has of it
+    ("on-cannot-start", {SILENT}, {SILENT}),
+    ("off-for-command", set(), {COMMAND}),  # of older ones nothing states which sandbox there was to leave
+    ("excluded-command", set(), {COMMAND}),
+    ("network-denied", set(), {FindingKind.DENIED_NETWORK}),
+    ("provider-fails", set(), set()),
+]
+"""Findings in transcripts before 2.1.330, which do not describe the sandbox, and since then."""
 
 
-@pytest.mark.parametrize("version", ["2.1.197", "2.1.240"])
-@pytest.mark.parametrize(
-    ("case", "kinds"),
-    [
-        ("off", set()),
-        ("on", set()),
-        ("on-without-bwrap", {SILENT}),  # the command printed what the kernel has of it
-        ("on-cannot-start", {SILENT}),
-        ("off-for-command", set()),  # nothing states which sandbox there was to leave
-        ("excluded-command", set()),
-        ("network-denied", set()),
-        ("provider-fails", set()),
-    ],
-)
-def test_cases_of_older_versions(tmp_path: Path, version: str, case: str, kinds: set[FindingKind]) -> None:
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.240", "2.1.330"])
+@pytest.mark.parametrize(("case", "older", "newer"), CASES)
+def test_findings_of_recorded_cases(
+    tmp_path: Path, version: str, case: str, older: set[FindingKind], newer: set[FindingKind]
+) -> None:
     (worker,) = workers_of(tmp_path, version, case)
+    kinds = newer if version == "2.1.330" else older
     assert kinds_of(worker) == kinds
-    assert worker.sandbox.verdict == ("mismatch" if kinds else "unverified")
+    assert (worker.sandbox.verdict == "mismatch") is bool(kinds & {SILENT, COMMAND})
+    assert version == "2.1.330" or kinds or worker.sandbox.verdict == "unverified"
 
 
 @pytest.mark.parametrize(("version", "escalates"), [("2.1.197", True), ("2.1.240", True), ("2.1.330", False)])
@@ -133,19 +121,7 @@ def test_nothing_is_stated_of_a_sandbox_that_is_not_switched_on(tmp_path: Path, 
 
 
 def test_settings_that_are_newer_than_the_session_prove_nothing(tmp_path: Path) -> None:
-    path = next((DATA / "2.1.330" / "on-without-bwrap").glob("projects/*/*.jsonl"))
-    home = tmp_path / "home"
-    shutil.copytree(DATA / "2.1.330" / "on-without-bwrap", home)
-    copy = home / path.relative_to(DATA / "2.1.330" / "on-without-bwrap")
-    thread = thread_id(path) or ""
-    seen = e.FileSeen(at=NOW, thread=thread, path=str(copy), size=1, modified=NOW)
-    fleet = reduce(Fleet(), [seen, *TranscriptReader(thread).read(copy.read_bytes().splitlines())])
-    os.utime(home / "settings.json", (NOW, NOW))
-    request = ClaudeRequests().read_past(fleet.threads[thread], NOW)
-    assert request is not None
-    assert request.read_at == NOW
-    fleet = reduce(fleet, [e.PolicyRequested(at=NOW, worker=thread, requested=request)])
-    (worker,) = build_snapshot(fleet, NOW).workers
+    (worker,) = workers_of(tmp_path, "2.1.330", "on-without-bwrap", written=NOW)
     assert worker.sandbox.findings == ()
 
 

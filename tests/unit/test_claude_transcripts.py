@@ -82,13 +82,6 @@ def test_sandbox_that_cannot_start(version: str) -> None:
     assert (first.outcome, second.outcome, second.exit_code) == ("failed", "ended", 0)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_flag_is_an_escalation(version: str) -> None:
-    (call,) = session_of(version, "off-for-command").calls
-    assert call.escalation is not None
-    assert call.escalation.kind == "escalated"
-
-
 def test_refused_connection_is_logged() -> None:
     session = session_of("2.1.330", "network-denied")
     assert [(v.resource, v.host) for v in session.violations] == [("network", "example.com")]

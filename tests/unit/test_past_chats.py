@@ -30,7 +30,7 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.replay.whole_log import read_whole
 from agentdash.report.audit import audit, find_logs
 from agentdash.report.sessions import read_sessions
-from tests.unit.test_chats import COMMAND, STARTED, Stopped, prepare
+from tests.unit.test_chats import COMMAND, STARTED, Stopped, chat_of, prepare
 
 AGENTS = ("gemini", "qwen", "copilot", "opencode", "kilo")
 IDS = {
@@ -188,7 +188,7 @@ def test_log_of_rows_grows_while_they_are_rewritten(tmp_path: Path) -> None:
     assert thread.tokens.total == 1240
 
 
-def test_edits_of_past_chats_are_changes(tmp_path: Path) -> None:
+def test_edits_of_chats_are_changes(tmp_path: Path) -> None:
     path = log_in("opencode", tmp_path)
     given = {"filePath": "/home/dev/ws/a.py", "oldString": "one\ntwo", "newString": "three"}
     with closing(sqlite3.connect(path.parent)) as database, database:
@@ -202,6 +202,8 @@ def test_edits_of_past_chats_are_changes(tmp_path: Path) -> None:
     (change,) = next(turn.calls).changes
     assert (change.path, change.diff) == ("/home/dev/ws/a.py", "@@\n-one\n-two\n+three")
     assert [edit.path for edit in thread.edits] == ["/home/dev/ws/a.py"]
+    (edit,) = chat_of("opencode", tmp_path).edits  # while it runs
+    assert (edit.path, edit.call, edit.at) == ("/home/dev/ws/a.py", "edit /home/dev/ws/a.py", 1795342978.683)
 
 
 def test_database_is_read_without_a_trace_and_checked_whole(homes: Path) -> None:
