@@ -67,7 +67,7 @@ COMMANDS: Final = {
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
     "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
-    "completion": _Entry("completion", "Set up", "Completion for bash, zsh and fish"),
+    "completion": _Entry("config", "Set up", "Completion for bash, zsh and fish"),
     "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
 
