@@ -132,10 +132,7 @@ class _Commands(click.Group):
 )
 @options(FLEET_OPTIONS, HOST_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
 @click.option(
-    "--close-with",
-    metavar="PANE",
-    hidden=True,
-    help="Exit when this pane of the same tmux server closes.",
+    "--close-with", metavar="PANE", hidden=True, help="Exit when this pane of the same tmux server closes."
 )
 @click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context

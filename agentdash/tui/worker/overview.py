@@ -58,12 +58,7 @@ _ROUNDING: Final = 1e-9
 _LOW_BELOW_LINES: Final = 16
 _ASKING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _LABELS: Final = {"prompt": "you", "message": "agent"}
-_TONES: Final[dict[str, Tone]] = {
-    "prompt": "strong",
-    "turn": "muted",
-    "policy": "muted",
-    "trouble": "stuck",
-}
+_TONES: Final[dict[str, Tone]] = {"prompt": "strong", "turn": "muted", "policy": "muted", "trouble": "stuck"}
 
 
 def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
