@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.cli.attention import UserAttention
-from agentdash.demo.play import demo_hub
+from agentdash.demo.day import demo_hub
 from agentdash.model.causes import causes
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.fleet.cells import actual_words
