@@ -83,7 +83,7 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.cli.attention import UserAttention
     from agentdash.cli.live_hub import live_hub, return_freed_memory
     from agentdash.collect.clock import SystemClock
-    from agentdash.collect.diff import read_diff
+    from agentdash.collect.git import read_diff
     from agentdash.store.status_file import Publisher
     from agentdash.tui.app import AgentDash
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.settings import SETTINGS, Arguments, parse_role
 from agentdash.agents.claude.settings import requested as requested_of_claude
-from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
@@ -193,9 +192,9 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
     yield e.PolicyRequested(at=begin, worker=thread, requested=replace(asked, since=begin))
     if "role" in session:
         child = next(event for event in events if event.thread != thread)
-        name, mode, line = parse_role(session["role"])
-        role = role_request_of_claude(mode or "", f"{_CLAUDE_HOME}/agents/{name}.md", line)
-        yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
+        _, role = parse_role(session["role"], f"{_CLAUDE_HOME}/agents/free.md")
+        if role is not None:
+            yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
 
 
 def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.live import clis
-from tests.live.dispositions import restore_defaults
 from tests.live.model_server import Script
 from tests.live.patience import scaled
+from tests.live.terminal import restore_defaults
 from tests.live.tmux import ScriptedLab, TmuxPane
 
 VERSION = clis.release("claude")

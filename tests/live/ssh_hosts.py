@@ -22,8 +22,8 @@ import psutil
 
 from agentdash.config import HostSettings
 from tests.live.clis import SetupError
-from tests.live.dispositions import restore_defaults
 from tests.live.patience import wait_until
+from tests.live.terminal import restore_defaults
 
 _SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 _SSHD_CONFIG = """

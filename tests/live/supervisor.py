@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tests.live.codex import Lab, Pane
 from tests.live.conftest import OpenLab
-
-ROOT = Path(__file__).parents[2]
+from tests.live.tmux import ROOT
 
 
 def recipe() -> dict[str, str]:
@@ -25,16 +24,16 @@ def recipe() -> dict[str, str]:
 
 
 class Supervisor:
-    """Runs the recipe's commands as they stand there, in a shell inside the lab's tmux server."""
+    """Runs commands as they stand there, in a shell inside the lab's tmux server."""
 
     def __init__(self, codex: OpenLab, folder: Path) -> None:
         self.lab = codex({}, config="sandbox_workspace_write.exclude_slash_tmp = true")
         subprocess.run(["git", "init", "-q", str(self.lab.workspace)], check=True)
-        self.denied = self.lab.root / "denied"
-        self.denied.mkdir()
+        denied = self.lab.root / "denied"
+        denied.mkdir()
         self.lab.model.script = {
             "good": [{"say": "all done"}],
-            "denied": [{"run": f"touch {self.denied}/x"}, {"say": "I could not."}],
+            "denied": [{"run": f"touch {denied}/x"}, {"say": "I could not."}],
             "failing": [{"fail": 401}] * 20,
         }
         programs = folder / "bin"
@@ -50,21 +49,18 @@ class Supervisor:
         self.lab.pane("sleep 600")
         self.lab.run_tmux("set-environment", "-g", "PATH", path)
         self.lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
-        self.env = {
-            **os.environ,
-            "PATH": path,
-            "CODEX_HOME": str(self.lab.home),
-            "TMUX": f"{self.lab.tmux},1,0",
-        }
+        own = {"PATH": path, "CODEX_HOME": str(self.lab.home), "TMUX": f"{self.lab.tmux},1,0"}
+        self.env = {**self.lab.outside, **own}
 
-    def run(self, line: str) -> subprocess.CompletedProcess[str]:
+    def run(self, line: str, *around: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", "-c", line],
+            [*around, "bash", "-c", line],
             capture_output=True,
             text=True,
             check=False,
             env=self.env,
             cwd=self.lab.workspace,
+            stdin=subprocess.DEVNULL,
         )
 
     def start(self, task: str) -> str:
@@ -77,16 +73,7 @@ class Supervisor:
 
     def run_in_sandbox(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a supervising Codex does: in its sandbox."""
-        command = [str(self.lab.binary), "sandbox", "-c", "sandbox_mode=workspace-write", "--", "bash", "-c"]
-        return subprocess.run(
-            [*command, line],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.env,
-            cwd=self.lab.workspace,
-            stdin=subprocess.DEVNULL,
-        )
+        return self.run(line, str(self.lab.binary), "sandbox", "-c", "sandbox_mode=workspace-write", "--")
 
 
 def rollouts(lab: Lab) -> str:

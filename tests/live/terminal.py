@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tests.live.dispositions import restore_defaults
 from tests.live.patience import scaled, wait_until
 
 READY: Final = b"\x1b[?2004h"
@@ -24,6 +23,13 @@ PRIVATE_MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
 """Alternate screen, mouse, focus and paste reports."""
 END_LIMIT_S: Final = 10.0
 """On a quiet machine, for an end that takes less than 2 s there."""
+
+
+def restore_defaults() -> None:
+    """Give the ending signals their default action; called in the child, before it executes a program: a
+    runner may ignore signals, and its children inherit that."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:

@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,18 +138,6 @@ def test_decisions_are_those_of_codex(tmp_path: Path) -> None:
         assert (found is not None) is (json.loads(done.stdout).get("decision") == "allow"), (text, command)
 
 
-@contextmanager
-def namespace(script: str) -> Iterator[int]:
-    """Run a script in mount and user namespaces of its own; yield its pid once it has printed a line."""
-    argv = ["unshare", "-r", "-m", "--propagation", "private", "sh", "-ec", f"{script}; echo ready; exec cat"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield process.pid
-        process.stdin.close()
-
-
 OVERLAY = "lowerdir=D,upperdir=U/up,workdir=U/work"
 
 
@@ -171,10 +158,15 @@ def test_what_is_lost(tmp_path: Path, mounting: str, is_lost: bool) -> None:
     shared = Path(f"/dev/shm/agentdash-{os.getpid()}")
     shared.mkdir()
     script = mounting.replace("D", str(place)).replace("U", str(other)).replace("S", str(shared))
+    script = f"{script} && echo x > {place}/made; echo ready; exec cat"
+    argv = ["unshare", "-r", "-m", "--propagation", "private", "sh", "-ec", script]
     try:
-        with namespace(f"{script} && echo x > {place}/made") as pid:
-            table = MountTable(linux.mounts(pid) or ())
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            table = MountTable(linux.mounts(process.pid) or ())
             assert table.is_lost(f"{place}/made", None) is is_lost
+            process.communicate()
         kept = [folder for folder in (place, other, shared) if (folder / "made").exists()]
         assert bool(kept) is not is_lost
     finally:

@@ -19,18 +19,12 @@ from agentdash.report.sessions import read_sessions
 from tests.live.clis import install as install_cli
 from tests.unit.rollout_files import event, line, meta
 
-VERSION: Final = "20.0.24"
 DATA: Final = Path(__file__).parents[1] / "data"
 _COPIED: Final = "rollouts/0.114.0/"
 """Recordings with copied counts, which `ccusage` recognizes by their times."""
-_DIFFERENT: Final = {
-    "gpt-6-luna",
-    "gpt-6.1-terra",
-    "gpt-6-sol",
-    "gpt-6.1-sol",
-    "gpt-6.2-sol",
-    "codex-mini-latest",
-}
+_DIFFERENT: Final = frozenset(
+    ("gpt-6-luna", "gpt-6.1-terra", "gpt-6-sol", "gpt-6.1-sol", "gpt-6.2-sol", "codex-mini-latest")
+)
 """Models that this version of `ccusage` has no price for."""
 
 
@@ -40,14 +34,8 @@ def ccusage() -> Path:
 
 
 def run(binary: Path, agent: str, **env: str) -> Any:
-    done = subprocess.run(
-        [binary, agent, "session", "--json", "--offline"],
-        env={**os.environ, **env},
-        capture_output=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
-    return json.loads(done.stdout)
+    argv = [binary, agent, "session", "--json", "--offline"]
+    return json.loads(subprocess.check_output(argv, env={**os.environ, **env}, stdin=subprocess.DEVNULL))
 
 
 def spread(lines: bytes) -> bytes:
@@ -68,50 +56,31 @@ def test_tokens_of_every_recording(ccusage: Path, tmp_path: Path) -> None:
     for path in (*DATA.glob("recordings/*/*/rollout-*"), *DATA.glob("rollouts/*/*/rollout-*.jsonl")):
         content = path.read_bytes()
         (day / path.name).write_bytes(content if _COPIED in str(path) else spread(content))
-    theirs = {
-        Path(session["sessionFile"]).name: (
-            session["totalTokens"],
-            session["inputTokens"],
-            session["cacheReadTokens"],
-        )
-        for session in run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]
-    }
+    counted = ("totalTokens", "inputTokens", "cacheReadTokens")
+    found = run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]
+    theirs = {Path(each["sessionFile"]).name: [each[name] for name in counted] for each in found}
     sessions = read_sessions(tmp_path, None, tmp_path / "no-claude").sessions
+    read = {Path(each.file).stem: each.tokens for each in sessions if each.tokens}
     ours = {
-        Path(session.file).stem: (
-            session.tokens.total,
-            sum(each.input for each in session.tokens.models),
-            sum(each.cached for each in session.tokens.models),
-        )
-        for session in sessions
-        if session.tokens
+        name: [each.total, sum(m.input for m in each.models), sum(m.cached for m in each.models)]
+        for name, each in read.items()
     }
     assert len(ours) > 100
     assert ours == theirs
-
-
-def rollout(model: str, usage: TokenUsage) -> bytes:
-    """Return a rollout with one request."""
-    counts = {
-        "input_tokens": usage.prompt,
-        "cached_input_tokens": usage.cached,
-        "output_tokens": usage.output,
-        "reasoning_output_tokens": 0,
-        "total_tokens": usage.total,
-    }
-    info = {"total_token_usage": counts, "last_token_usage": counts}
-    context = line("turn_context", {"cwd": "/x", "model": model})
-    return b"\n".join((meta(source="exec"), context, event("token_count", info=info), b""))
 
 
 def test_cost_of_every_model_of_openai(ccusage: Path, tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     day.mkdir(parents=True)
     usage = TokenUsage(input=1_000, cached=20_000, output=300)
+    counts = {"input_tokens": usage.prompt, "cached_input_tokens": usage.cached}
+    counts |= {"output_tokens": usage.output, "reasoning_output_tokens": 0, "total_tokens": usage.total}
+    counted = event("token_count", info={"total_token_usage": counts, "last_token_usage": counts})
     names = [name for name in price_list().models if not name.startswith("claude-")]
     for number, name in enumerate(names):
         file = f"rollout-2026-11-20T20-00-00-01a1fa8b-2cba-7501-a214-{number:012d}.jsonl"
-        (day / file).write_bytes(rollout(name, usage))
+        context = line("turn_context", {"cwd": "/x", "model": name})
+        (day / file).write_bytes(b"\n".join((meta(source="exec"), context, counted, b"")))
     theirs = {
         model: session["costUSD"]
         for session in run(ccusage, "codex", CODEX_HOME=str(tmp_path))["sessions"]

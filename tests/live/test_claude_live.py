@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -18,16 +16,76 @@ from agentdash.config import Config
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live.claude import VERSION, VERSIONS, ClaudeLab
-from tests.live.claude_cases import Case, cases, has_written, lab_of
+from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
+from tests.live.model_server import Script
 from tests.live.patience import command_seconds
 from tests.live.watched import Watched, watching_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
 
+# ---------------------------------------------------------------- cases with known truth
+
+WRITE: Final = "touch $HOME/wrote && echo wrote; grep -E 'Seccomp:|NoNewPrivs' /proc/self/status; sleep {0}"
+"""Writes into the home directory, which no sandbox lets be written, and prints what the kernel has of it."""
+ON: Final = {"sandbox": {"enabled": True}, "permissions": {"allow": ["Bash"]}}
+_ROLE: Final = "---\nname: free\ndescription: may do all\npermissionMode: bypassPermissions\n---\nDo it.\n"
+_CHILD: Final = {"description": "a child", "prompt": "[[child]] do your part", "subagent_type": "free"}
+
+
+class Case(NamedTuple):
+    """One case: what is set, and what the model does."""
+
+    script: Script
+    settings: Mapping[str, Any] = {}
+    without: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    role: str | None = None
+
+
+def cases(seconds: float = 0.0) -> dict[str, Case]:
+    """Return the cases; each command lasts so long."""
+    write = WRITE.format(seconds)
+    once: Script = {"go": [{"run": write}, {"say": "done"}]}
+    return {
+        "off": Case(once, {"permissions": {"allow": ["Bash"]}}),
+        "on": Case(once, ON),
+        "on-without-bwrap": Case(once, ON, without=("bwrap",)),
+        "on-cannot-start": Case(
+            {"go": [{"run": write}, {"run": write}, {"say": "done"}]}, ON, broken=("socat",)
+        ),
+        "off-for-command": Case(
+            {"go": [{"run": write, "unsandboxed": True}, {"say": "done"}]},
+            ON,
+            arguments=("--permission-mode", "bypassPermissions"),
+        ),
+        "excluded-command": Case(
+            {"go": [{"run": f"touch $HOME/wrote && sleep {seconds}"}, {"say": "done"}]},
+            {**ON, "sandbox": {"enabled": True, "excludedCommands": ["touch:*", "sleep:*"]}},
+        ),
+        "child-mode": Case(
+            {
+                "go": [{"tool": "Agent", "args": _CHILD}, {"say": "done"}],
+                "child": [{"run": write}, {"say": "child done"}],
+            },
+            role=_ROLE,
+        ),
+        "network-denied": Case(
+            {"go": [{"run": f"curl -sS -m 5 http://example.com/; sleep {seconds}"}, {"say": "done"}]}, ON
+        ),
+        "provider-fails": Case({"go": [{"fail": 500}]}),
+    }
+
+
+def has_written(lab: ClaudeLab) -> bool:
+    """Return whether a command of the case has written into the home directory."""
+    return (lab.user / "wrote").exists()
+
+
+# ---------------------------------------------------------------- what is found of them
+
 OpenLab = Callable[..., ClaudeLab]
 CASES = cases(float(command_seconds(4)))
-ON = {"sandbox": {"enabled": True}, "permissions": {"allow": ["Bash"]}}
 SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_COMMAND
 
 
@@ -37,8 +95,11 @@ def claude() -> Iterator[OpenLab]:
     with ExitStack() as labs:
 
         def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
-            lab = lab_of(case, version)
-            labs.callback(lab.close)
+            settings, missing = case.settings, {"without": case.without, "broken": case.broken}
+            lab = labs.enter_context(ClaudeLab(install(version), case.script, settings, **missing))
+            if case.role is not None:
+                (lab.config / "agents").mkdir()
+                (lab.config / "agents" / "free.md").write_text(case.role, "utf-8")
             return lab
 
         yield open_lab
@@ -46,7 +107,7 @@ def claude() -> Iterator[OpenLab]:
 
 @asynccontextmanager
 async def watching(lab: ClaudeLab) -> AsyncIterator[Watched]:
-    config = Config(codex_home=lab.root / "codex", claude_home=lab.config, socket_paths=(lab.tmux,))
+    config = Config(codex_home=lab.home, claude_home=lab.config, socket_paths=(lab.tmux,))
     async with watching_config(config) as watched:
         yield watched
 
@@ -61,15 +122,8 @@ def kinds_of(worker: Worker) -> set[FindingKind]:
 
 def afterwards(lab: ClaudeLab) -> list[dict[str, Any]]:
     """Return the sessions of a new agentdash, for which only files are left."""
-    env = {
-        **os.environ,
-        "CLAUDE_CONFIG_DIR": str(lab.config),
-        "CODEX_HOME": str(lab.root / "codex"),
-        "XDG_STATE_HOME": str(lab.root / "state"),
-    }
-    run = [sys.executable, "-m", "agentdash", "--no-tmux", "status", "--json"]
-    done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
-    return [worker for worker in json.loads(done.stdout)["workers"] if worker["kind"] == "claude-session"]
+    workers = lab.document("status", CLAUDE_CONFIG_DIR=str(lab.config))["workers"]
+    return [worker for worker in workers if worker["kind"] == "claude-session"]
 
 
 @pytest.mark.parametrize(

@@ -3,153 +3,111 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from agentdash.model.states import State
 from tests.live import claude
+from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
+from tests.live.model_server import Script
 from tests.live.patience import command_seconds, scaled, until
 from tests.live.supervisor import Supervisor, recipe, rollouts
 from tests.live.tmux import ScriptedLab
 
-ROOT = Path(__file__).parents[2]
 FULL = ("-s", "danger-full-access")
 LEAKED = ("-c", 'shell_environment_policy.set={CODEX_SANDBOX_NETWORK_DISABLED="1"}')
-ENDED = "completed,blocked-sandbox,failed-permission,failed-provider,exited"
+ENDED = "completed,blocked-sandbox,failed-permission,failed-provider,interrupted,exited"
 
 
-@pytest.fixture(autouse=True)
-def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in ("TMUX", "TMUX_PANE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def command(lab: ScriptedLab, *arguments: str) -> list[str]:
-    return [
-        *(sys.executable, "-m", "agentdash", *arguments),
-        *("--codex-home", str(lab.home), "-S", str(lab.tmux)),
-    ]
-
-
-def agentdash(lab: ScriptedLab, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(lab, *arguments), capture_output=True, text=True, check=False, cwd=ROOT)
-
-
-def worker(lab: ScriptedLab, target: str) -> dict[str, Any]:
-    """Return the only worker of `agentdash status TARGET --json`."""
-    done = agentdash(lab, "status", target, "--json")
-    assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["workers"]
+def workers(lab: ScriptedLab, *targets: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = lab.document("status", *targets)["workers"]
     return found
-
-
-def check(lab: ScriptedLab, thread: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit code of `agentdash check THREAD --json`, and the thread's report."""
-    run = [sys.executable, "-m", "agentdash", "check", "--json", "--codex-home", str(lab.home), thread]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=ROOT)
-    (report,) = json.loads(done.stdout)["threads"]
-    return done.returncode, report
 
 
 def kinds(worker: dict[str, Any]) -> set[str]:
     return {finding["kind"] for finding in worker["sandbox"]["findings"]}
 
 
-def wait(lab: ScriptedLab, target: str, until: str = ENDED) -> subprocess.CompletedProcess[str]:
-    return agentdash(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
+def begin_to_wait(lab: ScriptedLab, target: str, until: str = ENDED) -> subprocess.Popen[str]:
+    limit = f"{scaled(60):.0f}"
+    options = ("--until", until, "--timeout", limit, "--json")
+    return lab.begin("wait", target, *options, stdout=subprocess.PIPE)
 
 
-def begin_to_wait(lab: ScriptedLab, target: str, until: str) -> subprocess.Popen[str]:
-    arguments = command(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-
-
-def begin_to_watch(lab: ScriptedLab, lines: Path) -> subprocess.Popen[bytes]:
-    """Start `agentdash status --watch` with a file for its lines: a pipe that nobody reads would stop it."""
-    with lines.open("wb") as output:
-        return subprocess.Popen(command(lab, "status", "--watch"), stdout=output, cwd=ROOT)
-
-
-def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
-    document = json.loads(done.stdout)
-    return done.returncode, document["worker"]["state"]
-
-
-def worker_or_none(lab: ScriptedLab, target: str) -> dict[str, Any] | None:
-    done = agentdash(lab, "status", target, "--json")
-    return json.loads(done.stdout)["workers"][0] if done.returncode == 0 else None
-
-
-WORKING = [{"hold": "never", "say": "never"}]
+def outcome(waiting: subprocess.Popen[str]) -> tuple[int, str]:
+    """Return the exit code, and the state in the document."""
+    output, _ = waiting.communicate(timeout=scaled(120))
+    return waiting.returncode, json.loads(output)["worker"]["state"]
 
 
 async def test_worker_of_another_cli_whose_pane_closes_has_exited() -> None:
-    with closing(claude.ClaudeLab(claude.install(), {"work": WORKING})) as lab:
+    with claude.ClaudeLab(claude.install(), {"work": [{"hold": "never", "say": "never"}]}) as lab:
         lab.open_pane("sleep 600", (120, 40))
         pane = await lab.tui()
         pane.submit("[[work]] work")
         lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
-        watching = begin_to_wait(lab, pane.id, "exited")
-        await until(lambda: (worker_or_none(lab, pane.id) or {}).get("state") == "running")
+        waiting = begin_to_wait(lab, pane.id, "exited")
+
+        def is_running() -> bool:
+            done = lab.agentdash("status", pane.id, "--json")
+            return done.returncode == 0 and json.loads(done.stdout)["workers"][0]["state"] == "running"
+
+        await until(is_running)
         lab.run_tmux("kill-pane", "-t", pane.id)
-        output, _ = watching.communicate(timeout=scaled(90))
-        assert (watching.returncode, json.loads(output)["worker"]["state"]) == (0, "exited")
-        found = worker(lab, pane.id)
+        assert outcome(waiting) == (0, "exited")
+        (found,) = workers(lab, pane.id)
         assert (found["agent"]["name"], found["state"]) == ("claude", "exited")
-        assert outcome(wait(lab, pane.id, "exited")) == (0, "exited")
-        assert "exited" in agentdash(lab, "explain", pane.id).stdout
-        listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
-        assert [each["id"] for each in listed if each["kind"] == "pane"] == []
+        assert outcome(begin_to_wait(lab, pane.id, "exited")) == (0, "exited")
+        assert "exited" in lab.agentdash("explain", pane.id).stdout
+        assert [each["id"] for each in workers(lab) if each["kind"] == "pane"] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
 async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab, tmp_path: Path) -> None:
-    """Finding B5: after the end a one-shot command says the same of each as the watch did."""
-    script = {
-        "parent": [{"spawn": ["child", "child"]}, {"wait": True}, *WORKED],
-        "child": WORKED,
-    }
-    lab = codex(script)
+    """After the end a one-shot command says the same of each as the watch did."""
+    worked = [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]
+    lab = codex({"parent": [{"spawn": ["child", "child"]}, {"wait": True}, *worked], "child": worked})
     lab.exec("[[parent]] go", *FULL, *LEAKED)
     lines = tmp_path / "lines.jsonl"
-    watch = begin_to_watch(lab, lines)
+
+    def last(thread: str) -> tuple[str, str] | None:
+        """Return the last state of a thread, and the verdict on it, in the lines of the watch."""
+        whole = lines.read_text("utf-8").split("\n")[:-1]
+        shown = [json.loads(line).get("worker") or {} for line in whole]
+        states = [(each["state"], each["sandbox"]["verdict"]) for each in shown if each.get("id") == thread]
+        return states[-1] if states else None
+
+    with lines.open("wb") as output:  # a pipe that nobody reads would stop it
+        watch = lab.begin("status", "--watch", stdout=output)
     try:
         await until(lambda: rollouts(lab).count('"task_complete"') == 3, "the end of the family")
         await until(
-            lambda: all(last_line(lines, thread) == ("completed", "mismatch") for thread in lab.threads()),
+            lambda: all(last(thread) == ("completed", "mismatch") for thread in lab.threads()),
             "the end of each, with its verdict, in the watch",
         )
     finally:
         watch.terminate()
         watch.wait(timeout=scaled(60))
-    listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
+    listed = workers(lab)
     verdicts = {each["id"]: each["sandbox"]["verdict"] for each in listed}
     assert verdicts == dict.fromkeys(lab.threads(), "mismatch")
     assert {each["state"] for each in listed} == {"completed"}
     assert all("stale-network-flag" in kinds(each) for each in listed)
     for each in listed:
-        done, audited = check(lab, each["id"])
-        assert (done, audited["verdict"]) == (1, "mismatch")
+        done = lab.agentdash("check", "--json", each["id"])
+        (audited,) = json.loads(done.stdout)["threads"]
+        assert (done.returncode, audited["verdict"]) == (1, "mismatch")
         assert audited["findings"] == each["sandbox"]["findings"]
-
-
-WORKED = [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]
-
-
-def last_line(lines: Path, thread: str) -> tuple[str, str] | None:
-    """Return the last state of a thread, and the verdict on it, in the lines of a watch."""
-    found = None
-    for line in lines.read_text("utf-8").split("\n")[:-1]:  # the last one may not be whole
-        shown = json.loads(line).get("worker") or {}
-        if shown.get("id") == thread:
-            found = shown["state"], shown["sandbox"]["verdict"]
-    return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
@@ -161,11 +119,10 @@ async def test_tmux_escape_is_kept_after_its_pane_has_ended(codex: OpenLab) -> N
     stays = lab.pane("sleep 600")
     pane = lab.exec("[[work]] go", *online)
     lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
-    assert outcome(wait(lab, pane.id)) == (0, "completed")
-    await until(lambda: lab.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split() == [stays.id])
-    (thread,) = lab.threads()
+    assert outcome(begin_to_wait(lab, pane.id)) == (0, "completed")
+    await until(lambda: lab.panes() == [stays.id])
     for _ in range(2):
-        found = worker(lab, thread)
+        (found,) = workers(lab, *lab.threads())
         assert (found["sandbox"]["verdict"], kinds(found)) == ("mismatch", {"tmux-escape"})
 
 
@@ -176,52 +133,99 @@ async def test_pane_that_was_never_watched_is_linked_by_its_session_line(codex: 
     pane = lab.pane(f"{run}; seq 200; exec sleep 600")
     await pane.shows("200")  # other lines than the session's
     (thread,) = lab.threads()
-    said = " ".join(agentdash(lab, "explain", pane.id).stdout.split())
+    said = " ".join(lab.agentdash("explain", pane.id).stdout.split())
     assert f"claimed, not proven: its scrollback shows `session id: {thread}`" in said
-    assert outcome(wait(lab, pane.id)) == (0, "completed")
-    assert worker(lab, pane.id)["id"] == thread
+    assert outcome(begin_to_wait(lab, pane.id)) == (0, "completed")
+    assert [each["id"] for each in workers(lab, pane.id)] == [thread]
 
 
-async def test_same_pane_id_on_two_servers(codex: OpenLab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_same_pane_id_on_two_servers(codex: OpenLab) -> None:
     lab, other = codex({"a": [{"say": "done a"}]}), codex({"b": [{"say": "done b"}]})
+    other.state = lab.state
     panes = [lab.exec("[[a]] go"), other.exec("[[b]] go")]
     assert {pane.id for pane in panes} == {"%0"}
-    both = ("-S", str(other.tmux))
     for each in (lab, other):
-        assert outcome(wait(each, f"{each.tmux}:%0")) == (0, "completed")
-    await until(lambda: other.threads() != {})
-    ambiguous = agentdash(lab, "status", "%0", *both)
+        assert outcome(begin_to_wait(each, f"{each.tmux}:%0")) == (0, "completed")
+    both = ("status", "%0", "-S", str(other.tmux))
+    ambiguous = lab.agentdash(*both)
     assert (ambiguous.returncode, ambiguous.stdout) == (2, "")
     assert f"{lab.tmux}:%0" in ambiguous.stderr
     assert ambiguous.stderr.count("\n") == 1
-    monkeypatch.setenv("TMUX", f"{lab.tmux},1,0")
-    own = agentdash(lab, "status", "%0", "--json", *both)
-    assert [each["id"] for each in json.loads(own.stdout)["workers"]] == [*lab.threads()]
+    own = lab.document(*both, TMUX=f"{lab.tmux},1,0")
+    assert [each["id"] for each in own["workers"]] == [*lab.threads()]
 
 
-# ---------------------------------------------------------------- the recipe of the README
+# ---------------------------------------------------------------- panes that close with their workers
+
+HELD = {"hold": "the end"}
+"""The model answers nobody before `wait` has begun."""
+SHORT: Script = {
+    "good": [HELD, {"say": "all done"}],
+    "denied": [HELD, {"run": "touch /etc/agentdash-denied"}, {"say": "I could not."}],
+    "failing": [HELD, *[{"fail": 401}] * 20],
+    "stopped": [HELD, {"hold": "never"}],
+    "killed": [HELD, {"hold": "never"}],
+}
+STATES = {
+    "good": State.COMPLETED,
+    "denied": State.BLOCKED_SANDBOX,
+    "failing": State.FAILED_PROVIDER,
+    "stopped": State.INTERRUPTED,
+    "killed": State.EXITED,
+}
 
 
-@pytest.fixture
-def supervisor(codex: OpenLab, tmp_path: Path) -> Supervisor:
-    return Supervisor(codex, tmp_path)
+def end(lab: Lab, pane: str, number: signal.Signals) -> None:
+    """Send a signal to the Codex in a pane, or kill it with all that it started."""
+    root = psutil.Process(int(lab.run_tmux("display-message", "-p", "-t", pane, "#{pane_pid}")))
+    family = [root, *root.children(recursive=True)]
+    for process in family if number == signal.SIGKILL else family[-1:]:
+        with suppress(ProcessLookupError):  # what a command has started ends with it
+            os.kill(process.pid, number)
 
 
-TASKS = {"good": "completed", "denied": "blocked-sandbox", "failing": "failed-provider"}
+@pytest.mark.skipif(sys.platform != "linux", reason="the first look reads /proc")
+async def test_answers_about_short_lives_are_right(codex: OpenLab) -> None:
+    """`wait` has only just begun when the workers end, and their panes with them."""
+    lab = codex(SHORT)
+    lab.pane("sleep 600")
+    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
+    codex_exec = [str(lab.binary), "exec", "-s", "workspace-write", "--skip-git-repo-check"]
+    where = ("-d", "-P", "-F", "#{pane_id}", "-c", str(lab.workspace))
+    panes: dict[str, str] = {}
+    for kind in STATES:
+        command = f"{shlex.join([*codex_exec, f'[[{kind}]] go'])} </dev/null"
+        panes[kind] = lab.run_tmux("new-window", *where, command).strip()
+        await until(lambda kind=kind: any(f"[[{kind}]]" in json.dumps(r) for r in lab.model.requests))
+    waiting = {kind: begin_to_wait(lab, pane) for kind, pane in panes.items()}
+
+    def has_looked(process: subprocess.Popen[str]) -> bool:
+        """Return whether the first look, which precedes all imports, has been taken."""
+        return "msgspec" in Path(f"/proc/{process.pid}/maps").read_text("utf-8")
+
+    await until(lambda: all(map(has_looked, waiting.values())))
+    end(lab, panes["stopped"], signal.SIGINT)
+    end(lab, panes["killed"], signal.SIGKILL)
+    lab.model.release("the end")
+    answers = {kind: outcome(process) for kind, process in waiting.items()}
+    assert answers == {kind: (0, state) for kind, state in STATES.items()}
 
 
 @pytest.mark.parametrize("has_ended", [True, False], ids=["ended before", "waited for"])
-async def test_recipe(supervisor: Supervisor, has_ended: bool) -> None:
-    """The workers of a supervisor have ended before it asks, or are waited for."""
-    panes = {task: supervisor.start(task) for task in TASKS}
+async def test_recipe(codex: OpenLab, tmp_path: Path, has_ended: bool) -> None:
+    """The workers of a supervisor, by the commands of the README, have ended before it asks, or are waited
+    for."""
+    supervisor = Supervisor(codex, tmp_path)
+    tasks = ("good", "denied", "failing")
+    panes = {task: supervisor.start(task) for task in tasks}
     if has_ended:
-        await until(lambda: rollouts(supervisor.lab).count('"task_complete"') == len(TASKS))
+        await until(lambda: rollouts(supervisor.lab).count('"task_complete"') == len(tasks))
     for task, pane in panes.items():
         waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
-        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [TASKS[task]]), waited.stderr
+        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [STATES[task]]), waited.stderr
     for killed in (False, True):
         for task, pane in panes.items():
             if killed:
                 assert supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane)).returncode == 0
             asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
-            assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [TASKS[task]]
+            assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [STATES[task]]

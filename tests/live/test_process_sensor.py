@@ -16,9 +16,9 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.model.events import HostSeen, ProcessGone, ProcessSeen
 from agentdash.model.process import Process, ProcessKey
 from tests.live.patience import wait_until
+from tests.live.tmux import outer_environment
 
 THREAD = {"CODEX_THREAD_ID": "0199-live", "CODEX_SANDBOX_NETWORK_DISABLED": "1"}
-PYTHON = (sys.executable, "-IS", "-c")
 
 
 class Observer:
@@ -48,34 +48,32 @@ class Observer:
 
         wait_until(met, f"processes; known: {[p.argv for p in self.known.values()]}")
 
+    def below(self, pid: int) -> list[Process]:
+        return [process for process in self.known.values() if process.ppid == pid]
+
 
 @pytest.fixture
 def observer() -> Observer:
     return Observer()
 
 
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
 @pytest.fixture
-def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def start() -> Iterator[Start]:
     running: list[subprocess.Popen[bytes]] = []
 
     def begin(*argv: str, env: dict[str, str] | None = None, **options: object) -> subprocess.Popen[bytes]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CODEX_", "TMUX"))}
-        running.append(
-            subprocess.Popen(
-                argv, env=clean | (env or {}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options
-            )
-        )
+        given = outer_environment() | (env or {})
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+        running.append(subprocess.Popen(argv, env=given, **pipes, **options))
         return running[-1]
 
     yield begin
     for process in running:
         process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            pipe.close()
-
-
-Start = Callable[..., "subprocess.Popen[bytes]"]
+        process.communicate()
 
 
 def test_marked_process(observer: Observer, start: Start, tmp_path: Path) -> None:
@@ -83,11 +81,8 @@ def test_marked_process(observer: Observer, start: Start, tmp_path: Path) -> Non
     pid = start("sleep", "1000", env=THREAD | {"CODEX_API_KEY": "secret", "OTHER": "x"}, cwd=tmp_path).pid
     observer.until(lambda: pid in observer.known and observer.known[pid].name == "sleep")
     process = observer.known[pid]
-    after = time.time()
-    assert process.pid == pid
-    assert (
-        before - 0.1 < process.key.started < after
-    )  # psutil's answer may be a second off: it counts from a whole one
+    # psutil's answer may be a second off: it counts from a whole one
+    assert before - 0.1 < process.key.started < time.time()
     assert (process.argv, process.ppid, process.cwd) == (("sleep", "1000"), os.getpid(), str(tmp_path))
     assert process.env is not None
     assert process.env.items() >= THREAD.items()
@@ -95,28 +90,23 @@ def test_marked_process(observer: Observer, start: Start, tmp_path: Path) -> Non
     assert os.getpid() in observer.known  # its ancestors come along
     if sys.platform == "linux":
         assert observer.host is not None
-        assert observer.host.kernel is not None
-        assert process.kernel is not None
-        assert (process.kernel.net, process.kernel.seccomp) == (
-            observer.host.kernel.net,
-            observer.host.kernel.seccomp,
-        )
+        own, host = process.kernel, observer.host.kernel
+        assert own is not None
+        assert host is not None
+        assert (own.net, own.seccomp) == (host.net, host.seccomp)
 
 
 def test_pane_and_the_codex_below_it_only(observer: Observer, start: Start) -> None:
     shell = start("sh", "-c", "sleep 1000 & env CODEX_THREAD_ID=t sleep 2000")
-    observer.until(
-        lambda: any(p.ppid == shell.pid and p.argv == ("sleep", "2000") for p in observer.known.values()),
-        (shell.pid,),
-    )
+    panes = (shell.pid,)
+    observer.until(lambda: [each.argv for each in observer.below(shell.pid)] == [("sleep", "2000")], panes)
     assert observer.known[shell.pid].argv[0] == "sh"
-    (child,) = (p for p in observer.known.values() if p.ppid == shell.pid)
+    gone = {observer.below(shell.pid)[0].key, observer.known[shell.pid].key}
     for each in psutil.Process(shell.pid).children():
         each.kill()
-    gone = {child.key, observer.known[shell.pid].key}
     shell.kill()
     shell.wait()
-    observer.until(lambda: gone <= set(observer.gone), (shell.pid,))
+    observer.until(lambda: gone <= set(observer.gone), panes)
 
 
 def test_late_exec_of_an_unfollowed_process(observer: Observer, start: Start) -> None:
@@ -124,25 +114,19 @@ def test_late_exec_of_an_unfollowed_process(observer: Observer, start: Start) ->
     observer.poll()
     assert process.pid not in observer.known
     process.stdin.write(b"go\n")
-    process.stdin.flush()
     observer.until(lambda: process.pid in observer.known)
     assert observer.known[process.pid].argv == ("sleep", "1000")
 
 
 def test_codex_with_open_rollouts(observer: Observer, start: Start, tmp_path: Path) -> None:
-    codex = tmp_path / "bin" / "codex"
-    codex.parent.mkdir()
+    codex = tmp_path / "codex"
     codex.symlink_to(sys.executable)
     rollout = tmp_path / "rollout-2026-11-20T20-00-00-019aa5a0-0000-7000-8000-000000000001.jsonl"
-    other = tmp_path / "other"
-    opens = f"f = open({str(rollout)!r}, 'w'); g = open({str(other)!r}, 'w')"
-    code = f"input(); {opens}; print('open', flush=True); input()"
+    code = f"input(); f = open({str(rollout)!r}, 'w'); g = open({str(tmp_path / 'x')!r}, 'w'); input()"
     process = start(str(codex), "-IS", "-c", code)
     observer.until(lambda: process.pid in observer.known)
     assert (observer.known[process.pid].agent, observer.known[process.pid].rollouts) == ("codex", ())
     process.stdin.write(b"\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"open\n"
     observer.until(lambda: observer.known[process.pid].rollouts == (str(rollout),))
 
 
@@ -151,4 +135,4 @@ def test_short_processes_leave_nothing_behind(observer: Observer, start: Start) 
     os.set_blocking(storm.stdout.fileno(), False)
     observer.until(lambda: bool(storm.stdout.read()) and storm.pid in observer.known)
     observer.poll()
-    assert [p.argv for p in observer.known.values() if p.ppid == storm.pid] == []
+    assert observer.below(storm.pid) == []

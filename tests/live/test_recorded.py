@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -41,15 +38,9 @@ class Shown(NamedTuple):
 
 
 def shown(worker: Worker) -> Shown:
-    sandbox = worker.sandbox
+    sandbox, pane = worker.sandbox, str(worker.pane.key) if worker.pane else None
     kinds = tuple(sorted(f.kind for f in sandbox.findings))
-    return Shown(
-        worker.state,
-        sandbox.verdict,
-        kinds,
-        str(worker.pane.key) if worker.pane else None,
-        sandbox.got.seccomp,
-    )
+    return Shown(worker.state, sandbox.verdict, kinds, pane, sandbox.got.seccomp)
 
 
 def rows(snapshot: Snapshot) -> dict[str, Shown]:
@@ -124,24 +115,16 @@ async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tm
     assert "planted.txt" in recorded
     assert leaks(recorded) == []
 
-    agentdash = [sys.executable, "-m", "agentdash"]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(lab.user)}
-    home = ["--codex-home", str(lab.home)]
     exports = [tmp_path / name for name in ("x.md", "x.html")]
-    replay = [*agentdash, "replay", *home, "--journal", str(journal), thread, "--export"]
-    audit = [*agentdash, "check", *home, "--json"]
+    replay = ("replay", thread, "--journal", str(journal), "--export")
     printed = ""
-    for run in (*([*replay, str(path)] for path in exports), audit):
-        done = await asyncio.to_thread(
-            subprocess.run, run, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
-        )
+    for arguments in (*((*replay, str(path)) for path in exports), ("check", "--json")):
+        done = await asyncio.to_thread(lab.agentdash, *arguments, HOME=str(lab.user))
         assert done.returncode in (0, 1), done.stderr
         printed += done.stdout + done.stderr
     written = [path.read_text("utf-8") for path in exports]
     assert all("login" in text for text in written)
-    stored = [
-        path.read_text("utf-8", "replace") for path in (tmp_path / "state").rglob("*") if path.is_file()
-    ]
+    stored = [path.read_text("utf-8", "replace") for path in lab.state.rglob("*") if path.is_file()]
     assert stored
     for text in (printed, *written, *stored):
         assert leaks(text) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +12,9 @@ import pytest
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import codex as codex_cli
-from tests.live import opencode
-from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled
 from tests.live.watched import thread_in, watching
+from tests.live.workers import opencode_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -52,6 +49,7 @@ HAND_OFF = (
 )
 """Hermes Kanban: it is denied, and its exit code is hidden."""
 GIT = "git init -q . && git commit -q --allow-empty -m x 2>&1 | tail -3"
+CURL = "curl -sS https://example.com; echo rc=$?"
 OPENCODE = "{opencode}; echo rc=$?"
 """openai/codex#23857: it cannot write its state, and the exit code is hidden."""
 
@@ -70,42 +68,17 @@ class Report(NamedTuple):
     """How the target of its first denial begins."""
 
 
-FLAGS = {"stale-network-flag", "foreign-sandbox-flag"}
+FLAGS, FILES = {"stale-network-flag", "foreign-sandbox-flag"}, {"denied-filesystem"}
 REPORTS = (
     Report("shows-no-value", WORKSPACE, CANNOT_SHOW_A_VALUE, State.COMPLETED, "unverified", set()),
     Report("leaked", (*FULL, *LEAKED), (PROBE,), State.COMPLETED, "mismatch", FLAGS),
     Report("clean", FULL, (PROBE,), State.COMPLETED, "match", set()),
     Report("hand-off", WORKSPACE, (HAND_OFF, "ls"), State.COMPLETED, None, set(), "{board}/kanban.db"),
-    Report("git", WORKSPACE, (GIT,), State.BLOCKED_SANDBOX, None, {"denied-filesystem"}),
-    Report(
-        "etc", WORKSPACE, ("touch /etc/ad-x || true",), State.BLOCKED_SANDBOX, None, {"denied-filesystem"}
-    ),
-    Report(
-        "network",
-        WORKSPACE,
-        ("curl -sS https://example.com; echo rc=$?",),
-        State.BLOCKED_SANDBOX,
-        None,
-        {"denied-network"},
-    ),
-    Report(
-        "opencode",
-        WORKSPACE,
-        (OPENCODE,),
-        State.BLOCKED_SANDBOX,
-        None,
-        {"denied-filesystem"},
-        "{user}/.local",
-    ),
+    Report("git", WORKSPACE, (GIT,), State.BLOCKED_SANDBOX, None, FILES),
+    Report("etc", WORKSPACE, ("touch /etc/ad-x || true",), State.BLOCKED_SANDBOX, None, FILES),
+    Report("network", WORKSPACE, (CURL,), State.BLOCKED_SANDBOX, None, {"denied-network"}),
+    Report("opencode", WORKSPACE, (OPENCODE,), State.BLOCKED_SANDBOX, None, FILES, "{user}/.local"),
 )
-
-
-def audit(lab: Lab) -> dict[str, dict[str, object]]:
-    """Return the threads of `agentdash check` over the lab's home, by their ids."""
-    command = [sys.executable, "-m", "agentdash", "check", "--json", "--codex-home", str(lab.home)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
-    assert done.returncode in (0, 1), done.stderr
-    return {thread["id"]: thread for thread in json.loads(done.stdout)["threads"]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -113,7 +86,7 @@ async def test_reports(codex: OpenLab, version: str) -> None:
     lab = codex({}, version=version)
     board = lab.root / "board"
     board.mkdir()
-    places = {"board": board, "user": lab.user, "opencode": opencode.command(lab, "run", "'[[hello]] go'")}
+    places = {"board": board, "user": lab.user, "opencode": opencode_command(lab, "run", "'[[hello]] go'")}
 
     def filled(text: str) -> str:
         for name, place in places.items():
@@ -137,9 +110,10 @@ async def test_reports(codex: OpenLab, version: str) -> None:
                     and (report.verdict in (None, "unverified") or w.sandbox.verdict == report.verdict)
                 )
             )
-    threads = audit(lab)
+    threads = {thread["id"]: thread for thread in lab.document("check")["threads"]}
     for report in reports:
-        worker, thread = ended[report.name], threads[ended[report.name].id]
+        worker = ended[report.name]
+        thread = threads[worker.id]
         stated = {str(finding.kind): finding for finding in worker.sandbox.findings}
         assert stated.keys() == report.kinds, f"{report.name}: {stated}"
         assert {finding["kind"] for finding in thread["findings"]} == report.kinds, report.name
@@ -161,8 +135,8 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
     opened = [str(lab.user / path) for path in state]
     for root in opened:
         Path(root).mkdir(parents=True, exist_ok=True)
-    run = opencode.command(lab, "run", "[[inner]] go")
-    warm_up = opencode.command(lab, "run", "[[warm]] go")  # it makes its directories at its first start
+    run = opencode_command(lab, "run", "[[inner]] go")
+    warm_up = opencode_command(lab, "run", "[[warm]] go")  # it makes its directories at its first start
     lab.model.script = {
         "warm": [{"say": "warm"}],
         "work": [{"run": f"{run}; echo rc=$?"}, {"say": "all done"}],

@@ -11,33 +11,27 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.live.endless_app_server import serving
 from tests.live.patience import scaled, wait_until
 from tests.live.terminal import END_LIMIT_S, Terminal
-from tests.live.tmux import TmuxServer
+from tests.live.tmux import TmuxServer, outer_environment
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
 THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
 HELP: Final = "no key acts on a worker"
 """Shown by the help alone."""
-ALL_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 LAST_HANDLED: Final = signal.SIGQUIT
 """Signal whose handler is installed last; Python itself handles SIGINT from its start."""
 
 
-def environment(state: Path) -> dict[str, str]:
+def environment(state: Path, **more: str) -> dict[str, str]:
     """Return an environment without Codex, tmux and agentdash's own state."""
-    outer = {name: value for name, value in os.environ.items() if name not in ("TMUX", "TMUX_PANE")}
-    return outer | {
-        "TERM": "xterm-256color",
-        "CODEX_HOME": str(state / "codex"),
-        "XDG_STATE_HOME": str(state),
-        "TMUX_TMPDIR": str(state),
-    }
+    own = {"CODEX_HOME": str(state / "codex"), "XDG_STATE_HOME": str(state), "TMUX_TMPDIR": str(state)}
+    return {**outer_environment(), "TERM": "xterm-256color", **own, **more}
 
 
 def status_files(state: Path) -> list[Path]:
@@ -59,74 +53,45 @@ def state() -> Iterator[Path]:
 def start(state: Path) -> Iterator[Open]:
     with ExitStack() as terminals:
 
-        def start(*arguments: str, **options: Any) -> Terminal:
-            terminal = Terminal(
-                [sys.executable, "-m", "agentdash", *arguments], environment(state), **options
-            )
+        def start(*arguments: str, ignored: tuple[int, ...] = (), **env: str) -> Terminal:
+            command = [sys.executable, "-m", "agentdash", *arguments]
+            terminal = Terminal(command, environment(state, **env), ignored=ignored)
             terminals.callback(terminal.close)
             return terminal
 
         yield start
 
 
-def large_rollout(state: Path) -> Path:
-    """Write a rollout of 3 GiB: some lines, and a hole."""
-    day = state / "codex" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
-    path = day / f"rollout-2026-11-20T20-00-00-{THREAD}.jsonl"
-    recorded = min(ROLLOUTS.rglob("rollout-*.jsonl"))
-    path.write_bytes(recorded.read_bytes())
-    os.truncate(path, 3 << 30)
-    return path
-
-
 # ---------------------------------------------------------------- signals
 
-
-@pytest.mark.parametrize(
-    ("command", "number"),
-    [*(((), number) for number in ALL_SIGNALS), (("demo",), signal.SIGTERM), (("replay",), signal.SIGTERM)],
+CASES: Final = (
+    *("/SIGTERM", "/SIGHUP", "/SIGQUIT", "/SIGINT", "demo/SIGTERM", "replay/SIGTERM"),
+    *("publish/SIGTERM", "publish/SIGINT", "status --watch/SIGTERM", "status --watch/SIGINT"),
+    "wait %99 --until completed/SIGHUP",
 )
-def test_signal_ends_a_screen(
-    start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
-) -> None:
-    terminal = start(*command)
-    terminal.until_ready()
-    if not command:
-        terminal.until(lambda: status_files(state), "the status file")
+"""Commands and signals."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_signal_ends_a_command(start: Open, state: Path, case: str) -> None:
+    words, _, name = case.partition("/")
+    number, command = signal.Signals[name], words.split()
+    if command[:1] in (["status"], ["wait"]):  # they follow another one
+        writer = start("publish")
+        writer.until(lambda: status_files(state), "the status file")
+        terminal = start(*command)
+        terminal.until(lambda: is_handled(terminal.process.pid, LAST_HANDLED), "the handlers")
+    else:
+        terminal = start(*command)
+        if command != ["publish"]:
+            terminal.until_ready()
+        if command in ([], ["publish"]):
+            terminal.until(lambda: status_files(state), "the status file")
     terminal.process.send_signal(number)
     assert terminal.exit_code() == 128 + number
     terminal.assert_restored()
-    assert status_files(state) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_ends_publish(start: Open, state: Path, number: signal.Signals) -> None:
-    terminal = start("publish")
-    terminal.until(lambda: status_files(state), "the status file")
-    terminal.process.send_signal(number)
-    assert terminal.exit_code() == 128 + number
-    assert status_files(state) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "number"),
-    [
-        (("status", "--watch"), signal.SIGTERM),
-        (("status", "--watch"), signal.SIGINT),
-        (("wait", "%99", "--until", "completed"), signal.SIGHUP),
-    ],
-)
-def test_signal_ends_a_follower(
-    start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
-) -> None:
-    writer = start("publish")
-    writer.until(lambda: status_files(state), "the status file")
-    terminal = start(*command)
-    terminal.until(lambda: is_handled(terminal.process.pid, LAST_HANDLED), "the handlers")
-    terminal.process.send_signal(number)
-    assert terminal.exit_code() == 128 + number
     assert b"Traceback" not in terminal.output
+    assert command[:1] in (["status"], ["wait"]) or status_files(state) == []
 
 
 def is_handled(pid: int, number: int) -> bool:
@@ -272,32 +237,37 @@ def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: 
     assert hint in done.stderr
 
 
-def test_dumb_terminal(start: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "environment", dumb(environment))
-    terminal = start()
+def test_dumb_terminal(start: Open) -> None:
+    terminal = start(TERM="dumb")
     assert terminal.exit_code() == 2
     assert b"TERM is dumb" in terminal.output
     assert b"\x1b" not in terminal.output
     terminal.assert_restored()
 
 
-def dumb(usual: Callable[[Path], dict[str, str]]) -> Callable[[Path], dict[str, str]]:
-    return lambda state: usual(state) | {"TERM": "dumb"}
-
-
 # ---------------------------------------------------------------- quit keys while something is read
 
 
+def large_rollout(state: Path) -> None:
+    """Write a rollout of 3 GiB: some lines, and a hole."""
+    path = state / "codex" / f"sessions/2026/11/20/rollout-2026-11-20T20-00-00-{THREAD}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(min(ROLLOUTS.rglob("rollout-*.jsonl")).read_bytes())
+    os.truncate(path, 3 << 30)
+
+
 @pytest.mark.parametrize(
-    ("command", "key"), [(("replay",), b"\x11"), (("replay", THREAD), b"\x03"), ((), b"\x11")]
+    ("command", "key"),
+    [(("replay",), b"\x11"), (("replay", THREAD), b"\x03"), ((), b"\x11"), (("demo",), b"\x03")],
 )
 def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
-    """From the moment when the terminal is prepared, before the app reads keys."""
+    """From the moment when Python runs our first line, before the app reads keys."""
     large_rollout(state)
     terminal = start(*command)
     terminal.until(terminal.keeps_keys, "the terminal, prepared")
     terminal.press(key)
-    assert terminal.exit_code() in (0, 128 + signal.SIGQUIT, 128 + signal.SIGINT)
+    assert terminal.exit_code() in (0, 128 + signal.SIGQUIT, 128 + signal.SIGINT, -signal.SIGINT)
+    assert b"Traceback" not in terminal.output
     terminal.assert_restored()
 
 
@@ -319,16 +289,6 @@ def test_what_opens_no_screen_restores_the_terminal(start: Open, command: tuple[
     """The first argument shows that a screen may open."""
     terminal = start(*command)
     assert terminal.exit_code() == code
-    terminal.assert_restored()
-
-
-def test_ctrl_c_during_the_imports_is_quiet(start: Open) -> None:
-    """From the moment when Python runs our first line; before, it handles the key itself."""
-    terminal = start("demo")
-    terminal.until(terminal.keeps_keys, "our start")
-    terminal.press(b"\x03")
-    assert terminal.exit_code() in (-signal.SIGINT, 128 + signal.SIGINT)
-    assert b"Traceback" not in terminal.output
     terminal.assert_restored()
 
 

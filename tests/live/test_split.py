@@ -15,9 +15,8 @@ import pytest
 
 from tests.live.conftest import Screens
 from tests.live.patience import wait_until
-from tests.live.tmux import TmuxServer
+from tests.live.tmux import ROOT, default_server
 
-ROOT = Path(__file__).parents[2]
 Tmux = Callable[..., str]
 
 
@@ -25,15 +24,8 @@ Tmux = Callable[..., str]
 def tmux(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_screens: Callable[[Screens], None]
 ) -> Iterator[Tmux]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
-    for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    with TmuxServer() as server:
-        server.tmux = server.folder / f"tmux-{os.getuid()}" / "default"  # no other default server is seen
-        server.tmux.parent.mkdir(mode=0o700)
-        monkeypatch.setenv("TMUX_TMPDIR", str(server.folder))
-        server.tmux_env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    own = {"XDG_STATE_HOME": str(tmp_path), "CODEX_HOME": str(tmp_path / "codex")}
+    with default_server(monkeypatch, **own) as server:
         report_screens(server.screens)
 
         def call(*args: str) -> str:

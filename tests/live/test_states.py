@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
+
 from agentdash.model.states import State
-from tests.live import opencode, walks
+from tests.live import walks
 from tests.live.conftest import OpenLab
 from tests.live.walks import Taken, walk
 from tests.live.watched import watching
+from tests.live.workers import opencode_tui
 
 
 def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
@@ -38,7 +42,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
     """Its first menu is cut; at last its server is gone."""
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
-        pane = await opencode.tui(lab)
+        pane = await opencode_tui(lab)
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
         pane.submit("[[ask]] go")
         half = await seen.until(
@@ -64,3 +68,20 @@ async def test_codex_exec(codex: OpenLab) -> None:
             lab.exec(f"[[{marker}]] go", *flags)
             found = await seen.until(lambda w, m=marker, s=state: w.name == f"[[{m}]] go" and w.state is s)
             assert found.notes == ()
+
+
+async def test_codex_exec_waits_for_its_standard_input(codex: OpenLab) -> None:
+    """In a pane, and outside; it begins when the pipe is closed."""
+    lab = codex(walks.CODEX)
+    command = [str(lab.binary), "exec", "--skip-git-repo-check", "[[asks]] go"]
+    async with watching(lab) as seen:
+        pane = lab.pane(f"sleep 600 | {shlex.join(command)}")
+        await seen.until(lambda w: walks.is_in(w, pane) and w.state is State.WAITING_INPUT)
+        run = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, env=lab.tmux_env, cwd=lab.workspace
+        )
+        waits = await seen.until(lambda w: w.kind == "process" and w.state is State.WAITING_INPUT)
+        assert "start it with < /dev/null" in waits.assessment.why
+        await run.communicate(b"")
+        ended = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.COMPLETED)
+        assert ended.assessment.why.endswith("it ended with a question: Shall I *commit* it?")

@@ -3,163 +3,98 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentdash.store.status_file import START, status_file
-from tests.live.codex import MENU, Lab, install
+from agentdash.store.status_file import START
+from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 from tests.live.supervisor import Supervisor, recipe, rollouts
 
-ROOT = Path(__file__).parents[2]
-Publish = Callable[[Lab], "subprocess.Popen[bytes]"]
+Publish = Callable[[Lab], None]
 
 
 @pytest.fixture
-def publish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Publish]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    running: list[subprocess.Popen[bytes]] = []
-
-    def begin(lab: Lab) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "agentdash",
-            "publish",
-            "--codex-home",
-            str(lab.home),
-            "-S",
-            str(lab.tmux),
-        ]
-        running.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
-        return running[-1]
-
-    yield begin
+def publish() -> Iterator[Publish]:
+    running: list[subprocess.Popen[str]] = []
+    yield lambda lab: running.append(lab.begin("publish", stderr=subprocess.DEVNULL))
     for process in running:
         process.terminate()
         assert process.wait(scaled(20)) == 128 + signal.SIGTERM
 
 
-@pytest.fixture
-def supervisor(codex: OpenLab, tmp_path: Path) -> Supervisor:
-    return Supervisor(codex, tmp_path)
+def status_file(lab: Lab) -> Path | None:
+    return next((lab.state / "agentdash").glob("status-*.json"), None)
 
 
-def agentdash_command(*arguments: str) -> str:
-    """Return the shell command that runs agentdash inside the sandbox."""
-    env = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "PYTHONPATH": str(ROOT)}
-    return shlex.join(
-        [
-            "env",
-            *(f"{name}={value}" for name, value in env.items()),
-            sys.executable,
-            "-m",
-            "agentdash",
-            *arguments,
-        ]
-    )
+def document(supervisor: Supervisor, line: str) -> Any:
+    done = supervisor.run_in_sandbox(line)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-def in_sandbox(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        str(install()),
-        "sandbox",
-        "-c",
-        "sandbox_mode=workspace-write",
-        "--",
-        "bash",
-        "-c",
-        agentdash_command(*arguments),
-    ]
-    env = {**os.environ, "CODEX_HOME": str(lab.home)}
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env=env,
-        cwd=lab.workspace,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-async def test_workers_are_unreachable_without_a_status_file(codex: OpenLab, publish: Publish) -> None:
-    lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
+async def test_workers_are_unreachable_without_a_status_file(
+    codex: OpenLab, tmp_path: Path, publish: Publish
+) -> None:
+    supervisor = Supervisor(codex, tmp_path)
+    lab = supervisor.lab
+    lab.model.script = {"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]}
     pane = await lab.tui()
     pane.submit("[[ask]] go")
     await pane.shows(MENU)
-    without_file = in_sandbox(lab, "status", "--json")
-    document = json.loads(without_file.stdout)
-    assert [w["state"] for w in document["workers"]] == ["unreachable"]
-    assert START in document["via"]["problem"]
-    assert START in without_file.stderr
-    assert in_sandbox(lab, "wait", pane.id).returncode == 2
-    asked = in_sandbox(lab, "status", pane.id, "--json")
-    document = json.loads(asked.stdout)
-    assert (asked.returncode, [w["state"] for w in document["workers"]]) == (0, ["unreachable"])
-    assert START in document["workers"][0]["why"]
+    found = document(supervisor, "agentdash status --json")
+    assert {each["state"] for each in found["workers"]} == {"unreachable"}
+    assert START in found["via"]["problem"]
+    assert supervisor.run_in_sandbox(f"agentdash wait {pane.id}").returncode == 2
+    (worker,) = document(supervisor, f"agentdash status {pane.id} --json")["workers"]
+    assert worker["state"] == "unreachable"
+    assert START in worker["why"]
     publish(lab)
-    await until(status_file(lab.home).exists)
-    waited = in_sandbox(
-        lab,
-        "wait",
-        f"{lab.tmux} {pane.id}",
-        "--until",
-        "waiting-approval",
-        "--timeout",
-        f"{scaled(20):.0f}",
-        "--json",
+    await until(lambda: status_file(lab))
+    target, limit = f"'{lab.tmux} {pane.id}'", f"{scaled(20):.0f}"
+    waited = supervisor.run_in_sandbox(
+        f"agentdash wait {target} --until waiting-approval --timeout {limit} --json"
     )
-    document = json.loads(waited.stdout)
-    assert (waited.returncode, document["outcome"], document["worker"]["state"]) == (
-        0,
-        "reached",
-        "waiting-approval",
-    )
-    assert document["via"]["file"] == str(status_file(lab.home))
+    found = json.loads(waited.stdout)
+    assert (found["outcome"], found["worker"]["state"]) == ("reached", "waiting-approval")
+    assert found["via"]["file"] == str(status_file(lab))
     assert "old" in waited.stderr
-    explained = json.loads(in_sandbox(lab, "explain", f"{lab.tmux} {pane.id}", "--json").stdout)
-    assert (explained["via"]["file"], explained["workers"][0]["state"]) == (
-        document["via"]["file"],
-        "waiting-approval",
-    )
+    explained = document(supervisor, f"agentdash explain {target} --json")
+    assert explained["via"]["file"] == str(status_file(lab))
+    assert explained["workers"][0]["state"] == "waiting-approval"
 
 
-async def test_recipe_inside_of_the_sandbox(publish: Publish, supervisor: Supervisor) -> None:
+async def test_recipe_inside_of_the_sandbox(codex: OpenLab, tmp_path: Path, publish: Publish) -> None:
     """Its workers end before they are asked about, the first one before anything is published; the commands
     are those of the README."""
+    supervisor = Supervisor(codex, tmp_path)
     lab = supervisor.lab
+
+    def state(pane: str) -> str:
+        """Return its state; of the pane too where that has just closed, and its thread is not known yet."""
+        workers = document(supervisor, recipe()["agentdash status"].replace("%4", pane))["workers"]
+        return " ".join(each["state"] for each in workers)
+
     panes = [supervisor.start("good")]
     await until(lambda: rollouts(lab).count('"task_complete"') == 1)
-    assert sandboxed_state(supervisor, panes[0]) == "unreachable"
+    assert state(panes[0]) == "unreachable"
     publish(lab)
-    await until(status_file(lab.home).exists)
+    await until(lambda: status_file(lab))
     panes += [supervisor.start(task) for task in ("denied", "failing")]
-    assert sandboxed_state(supervisor, panes[-1])  # the status file may be older than its pane
+    assert state(panes[-1])  # the status file may be older than its pane
     await until(lambda: rollouts(lab).count('"task_complete"') == 3)
     states = ["completed", "blocked-sandbox", "failed-provider"]
     # the status file is written once a second, and a state must have settled before
-    await until(lambda: [sandboxed_state(supervisor, pane) for pane in panes] == states)
-    for pane, state in zip(panes, states, strict=True):
+    await until(lambda: [state(pane) for pane in panes] == states)
+    for pane, expected in zip(panes, states, strict=True):
         waited = supervisor.run_in_sandbox(recipe()["agentdash wait"].replace("%4", pane))
-        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr
+        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [expected]), waited.stderr
         supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane))
     await until(lambda: len(lab.screens()) == 1)
-    assert [sandboxed_state(supervisor, pane) for pane in panes] == states
-
-
-def sandboxed_state(supervisor: Supervisor, pane: str) -> str:
-    done = supervisor.run_in_sandbox(recipe()["agentdash status"].replace("%4", pane))
-    assert done.returncode == 0, done.stderr
-    workers = json.loads(done.stdout)["workers"]
-    assert len(workers) == 1, (pane, done.stderr, workers)
-    (worker,) = workers
-    return str(worker["state"])
+    assert [state(pane) for pane in panes] == states

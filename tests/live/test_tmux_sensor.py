@@ -11,7 +11,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -21,54 +20,38 @@ import pytest
 
 from agentdash.collect.tmux import sensor
 from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
-from agentdash.collect.tmux.command import run_commands
 from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import servers
+from agentdash.collect.tmux.servers import run_commands, servers
 from agentdash.model.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.peers import ProvenSocket
 from tests.live.conftest import Screens
 from tests.live.patience import wait_until, within
+from tests.live.tmux import TmuxServer, default_server
 
 
 class Tmux:
-    """The default server of a temporary socket directory."""
+    """The default server."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, server: TmuxServer) -> None:
+        self.server = server
 
     def __call__(self, *args: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-u", "-f", "/dev/null", *args], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
+        return self.server.run_tmux(*args).strip()
 
     def open(self, command: str = "sleep 1000", *options: str) -> str:
         """Open a window with this command, in a new session or the only one; return the id of its pane."""
-        verb = "new-window" if self.running() else "new-session"
-        size = ("-x", "60", "-y", "8") if verb == "new-session" else ()
-        return self(verb, "-d", "-P", "-F", "#{pane_id}", *size, *options, command)
-
-    def screens(self) -> dict[str, str]:
-        """Return the text of every pane."""
-        panes = self("list-panes", "-a", "-F", "#{pane_id}").split()
-        return {pane: self("capture-pane", "-p", "-t", pane) for pane in panes}
-
-    def running(self) -> bool:
-        return subprocess.run(["tmux", "has-session"], capture_output=True, check=False).returncode == 0
+        where = ["-d", "-P", "-F", "#{pane_id}", *options]
+        with suppress(subprocess.CalledProcessError):
+            return self("new-window", *where, command)
+        return self("new-session", "-x", "60", "-y", "8", *where, command)
 
 
 @pytest.fixture
 def tmux(monkeypatch: pytest.MonkeyPatch, report_screens: Callable[[Screens], None]) -> Iterator[Tmux]:
-    with tempfile.TemporaryDirectory(prefix="ad") as folder:  # sockets need short paths
-        monkeypatch.setenv("TMUX_TMPDIR", folder)
-        monkeypatch.delenv("TMUX", raising=False)
-        monkeypatch.delenv("TMUX_PANE", raising=False)
-        server = Tmux(folder)
+    with default_server(monkeypatch) as server:
         report_screens(server.screens)
-        yield server
-        subprocess.run(["tmux", "kill-server"], capture_output=True, check=False)
-        subprocess.run(["tmux", "-L", "other", "kill-server"], capture_output=True, check=False)
+        yield Tmux(server)
 
 
 class Observer:
@@ -144,19 +127,12 @@ async def test_panes_and_screens_are_emitted_once(tmux: Tmux) -> None:
     await observer.until(lambda: observer.emitted == [])
     seen = observer.panes[pane]
     assert (seen.key, seen.window, seen.command) == (PaneKey("default", pane), "0:api", "sleep")
-    assert (seen.width, seen.height, seen.active, seen.dead, seen.cursor_visible, seen.in_mode) == (
-        60,
-        8,
-        True,
-        False,
-        True,
-        False,
-    )
+    assert (seen.width, seen.height) == (60, 8)
+    assert (seen.active, seen.dead, seen.cursor_visible, seen.in_mode) == (True, False, True, False)
     assert (seen.pid, seen.server_pid) == tuple(map(int, tmux("display", "-p", "#{pane_pid} #{pid}").split()))
     assert len(observer.screens[pane]) == 8
-    assert observer.sources == {
-        "tmux": SourceSeen(at=observer.sources["tmux"].at, name="tmux", ok=True, detail="1 pane")
-    }
+    (source,) = observer.sources.values()
+    assert (source.name, source.ok, source.detail) == ("tmux", True, "1 pane")
     tmux("send-keys", "-t", pane, "more", "Enter")
     await observer.until(lambda: "more" in observer.text(pane))
     tmux("copy-mode", "-t", pane)
@@ -179,13 +155,8 @@ async def test_hostile_names(tmux: Tmux, tmp_path: Path) -> None:
     tmux("rename-session", "s␞x")
     after = tmux.open()
     observer = Observer()
-    await observer.until(
-        lambda: (
-            hostile in observer.panes
-            and "</b>" in observer.panes[hostile].title
-            and "na" in observer.panes[hostile].command
-        )
-    )
+    await observer.until(lambda: hostile in observer.panes and "</b>" in observer.panes[hostile].title)
+    await observer.until(lambda: "na" in observer.panes[hostile].command)
     assert set(observer.panes) == {quiet, hostile, after}
     pane = observer.panes[hostile]
     assert pane.title == "ti%1␞ #{pane_id}#(touch x)m </b>"
@@ -278,11 +249,8 @@ async def test_screen_and_properties_are_of_one_moment(tmux: Tmux, monkeypatch: 
             await observer.poll()
             seen, screen = observer.panes[pane], observer.screens[pane]
             number = int(screen[0])
-            assert (seen.title, seen.cursor_visible, seen.height) == (
-                str(number),
-                number % 2 == 0,
-                len(screen),
-            )
+            expected = (str(number), number % 2 == 0, len(screen))
+            assert (seen.title, seen.cursor_visible, seen.height) == expected
 
 
 async def test_linked_window_is_one_pane(tmux: Tmux) -> None:
@@ -298,15 +266,14 @@ async def test_linked_window_is_one_pane(tmux: Tmux) -> None:
 
 async def test_several_servers_and_a_skipped_pane(tmux: Tmux) -> None:
     pane = tmux.open()
-    tmux("-L", "other", "new-session", "-d", "sleep 1000")
+    other = ("tmux", "-f", "/dev/null", "-L", "other")
+    subprocess.run([*other, "new-session", "-d", "sleep 1000"], check=True)  # noqa: ASYNC221 - short
     observer = Observer("other", "missing", skip=PaneKey("default", pane))
     await observer.poll()
+    subprocess.run([*other, "kill-server"], check=True)  # noqa: ASYNC221 - short
     assert set(observer.panes) == {"-L other %0"}
-    assert {name: source.ok for name, source in observer.sources.items()} == {
-        "tmux": True,
-        "tmux other": True,
-        "tmux missing": False,
-    }
+    found = {name: source.ok for name, source in observer.sources.items()}
+    assert found == {"tmux": True, "tmux other": True, "tmux missing": False}
 
 
 async def test_text_in_the_c_locale(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,12 +288,6 @@ async def test_text_in_the_c_locale(tmux: Tmux, monkeypatch: pytest.MonkeyPatch)
 # ---------------------------------------------------------------- actions
 
 
-def inside(tmux: Tmux, pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the environment variables of a process in that pane."""
-    monkeypatch.setenv("TMUX", tmux("display", "-p", "-t", pane, "#{socket_path},#{pid},0"))
-    monkeypatch.setenv("TMUX_PANE", pane)
-
-
 def test_go_to_pane(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmux.open()
     tmux("new-session", "-d", "-s", "there", "-x", "60", "-y", "8", "sleep 1000")
@@ -335,16 +296,13 @@ def test_go_to_pane(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     beside = tmux("new-window", "-d", "-t", session, "-P", "-F", "#{pane_id}", "sleep 1000")
     below = tmux("split-window", "-d", "-t", here, "-P", "-F", "#{pane_id}", "sleep 1000")
     master, terminal = pty.openpty()
-    client = subprocess.Popen(
-        ["tmux", "attach", "-t", here],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm"},
-    )
+    streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    env = {**os.environ, "TERM": "xterm"}
+    client = subprocess.Popen(["tmux", "attach", "-t", here], env=env, **streams)
     try:
         wait_until(lambda: tmux("list-clients"), "the client")
-        inside(tmux, here, monkeypatch)
+        monkeypatch.setenv("TMUX", tmux("display", "-p", "-t", here, "#{socket_path},#{pid},0"))
+        monkeypatch.setenv("TMUX_PANE", here)
         for other, key in ((target, "L"), (beside, "l"), (below, ";")):
             tmux("switch-client", "-t", here)
             assert go_to_pane(PaneKey("default", other)).endswith(f"; C-b {key} goes back here.")

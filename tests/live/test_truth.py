@@ -8,16 +8,18 @@ import json
 import shlex
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import walks
-from tests.live.codex import MENU, UNTIL_LET_GO, Lab
+from tests.live.codex import MENU, UNTIL_LET_GO, VERSION
 from tests.live.conftest import OpenLab
-from tests.live.patience import command_seconds, until
-from tests.live.watched import is_judged, thread_in, watching
+from tests.live.patience import command_seconds, until, wait_until
+from tests.live.watched import Watched, is_judged, thread_in, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -76,7 +78,7 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
         waiting = await seen.until(  # the status feed may be ahead of the rollout, which has the command
             lambda w: thread_in(State.WAITING_APPROVAL)(w) and "touch allowed" in w.assessment.why
         )
-        document = json.loads(await asyncio.to_thread(status, lab))
+        document = await asyncio.to_thread(lab.document, "status")
         assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
         await pane.answer(MENU, "y")
         running = await seen.until(lambda w: thread_in(State.RUNNING)(w) and bool(w.pids) and is_observed(w))
@@ -90,12 +92,6 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
     assert (done.sandbox.applied or "").startswith(
         "no sandbox launcher above it; asked to leave the sandbox (ended)"
     )
-
-
-def status(lab: Lab) -> str:
-    command = [sys.executable, "-m", "agentdash", "status", "--json"]
-    where = ["--codex-home", str(lab.home), "-S", str(lab.tmux)]
-    return subprocess.run([*command, *where], capture_output=True, text=True, check=True).stdout
 
 
 async def test_child_is_below_its_parent_and_has_its_sandbox(codex: OpenLab) -> None:
@@ -194,3 +190,130 @@ async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
         lab.pane(shlex.join([str(lab.binary), "sandbox", *options, "--", "sh", "-c", f"{inner} </dev/null"]))
         nested = await seen.until(lambda w: "nested-sandbox" in kinds(w))
     assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", ["nested-sandbox"])
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
+
+CASES = [("exec", "0.169.0"), ("exec", VERSION), ("tui", VERSION)]
+FORGE = "CODEX_SANDBOX=seatbelt CODEX_THREAD_ID={} sh -c '{}'"
+
+
+async def observed(watched: Watched, thread: str | None = None, *, parent: bool | None = None) -> Worker:
+    """Wait for a live command of a thread, and for its verdict."""
+    return await watched.until(
+        lambda w: (
+            w.kind == "codex-thread"
+            and thread in (None, w.id)
+            and parent in (None, w.parent is not None)
+            and bool(w.pids)
+            and w.sandbox.got.sandboxed is not None
+            and is_judged(w)
+        )
+    )
+
+
+@pytest.mark.parametrize(("how", "version"), CASES)
+async def test_a_worker_names_the_thread_of_another(how: str, version: str, codex: OpenLab) -> None:
+    """Both run in one home: where these are TUIs, a daemon is the parent of the commands of both."""
+    script = {"victim": [{"run": UNTIL_LET_GO}, {"say": "all done"}]}
+    lab = codex(script, version=version)
+    async with watching(lab) as watched:
+        if how == "tui":
+            (await lab.tui()).submit("[[victim]] go")
+        else:
+            lab.exec("[[victim]] go")
+        found = await observed(watched)
+        assert (found.sandbox.verdict, found.sandbox.findings) == ("match", ())
+        forged = FORGE.format(found.id, UNTIL_LET_GO)
+        lab.model.script = {**script, "forger": [{"run": forged}, {"say": "all done"}]}
+        if how == "tui":
+            (await lab.tui()).submit("[[forger]] go")
+        else:
+            lab.exec("[[forger]] go", "-s", "danger-full-access")
+        named = await watched.until(
+            lambda w: w.id == found.id and any("not counted" in t.by for t in w.links)
+        )
+        assert (named.sandbox.verdict, named.sandbox.findings) == ("match", ())
+        lab.let_go()
+
+
+ESCALATED = {"escalate": "must write outside"}
+
+
+async def test_a_side_chat_asks_beside_its_conversation(codex: OpenLab) -> None:
+    script = {
+        "main": [{"say": "main done"}],
+        "side": [{"run": "touch $HOME/side.txt", **ESCALATED}, {"say": "side done"}],
+    }
+    lab = codex(script, version="0.171.0")
+    async with watching(lab) as watched:
+        pane = await lab.tui("-s", "workspace-write", "-a", "on-request", size=(140, 40))
+        pane.submit("[[main]] the conversation")
+        await watched.until(lambda w: w.state is State.COMPLETED and w.pane is not None)
+        pane.keys("C-x")
+        await pane.shows("Open in sidebar")
+        pane.keys("s")
+        await pane.shows("New side chat")
+        pane.keys("Enter")
+        await pane.shows("Ask a follow-up question")
+        pane.submit("[[side]] the side chat")
+        asking = await watched.until(
+            lambda w: w.state is State.WAITING_APPROVAL and w.part == "side chat, in front"
+        )
+        assert asking.name == "[[side]] the side chat"
+        found = await watched.until(lambda w: w.part == "main conversation, not in front")
+        assert (found.state, found.pane) == (State.COMPLETED, asking.pane)
+        snapshot = watched.snapshot
+        assert snapshot is not None
+        assert {worker.id for worker in snapshot.workers} == {asking.id, found.id}
+        await pane.answer("Would you like to run", "y")
+        await watched.until(lambda w: w.id == asking.id and w.state is State.COMPLETED)
+
+
+def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab) -> None:
+    """A sandboxed command reaches less than one without a sandbox, and the other's directory is a target."""
+    step = {"tool": "exec_command", "args": {"cmd": "sleep 1000", "yield_time_ms": 500}}
+    script = {name: [step, {"hold": "end"}, {"say": "done"}] for name in ("boxed", "free")}
+    lab = codex(script)
+    subprocess.run(["git", "init", "--quiet", "-b", "topic", str(lab.workspace)], check=True)
+    other = lab.root / "other"
+    other.mkdir()
+    lab.exec("[[boxed]] go")
+    lab.exec("[[free]] go", "-s", "danger-full-access", "-C", str(other))
+
+    def reaches() -> dict[str, dict[str, Any]]:
+        workers = lab.document("reach")["workers"]
+        return {each["name"].split("]]")[0].strip("["): each for each in workers if each["agent"] == "codex"}
+
+    found: dict[str, dict[str, Any]] = {}
+    wait_until(
+        lambda: (
+            found.update(reaches()) or all(found.get(name, {}).get("by") == "processes" for name in script)
+        ),
+        "a command of both workers",
+    )
+    reached = {
+        name: {
+            (each["kind"], each["action"], each["path"]): each["certainty"] for each in found[name]["reached"]
+        }
+        for name in script
+    }
+    tmux = ("escape", "connect", str(lab.tmux))
+    assert reached["free"][tmux] == "can"
+    assert reached["boxed"][tmux] == "may"
+    assert "a seccomp filter" in found["boxed"]["limits"]
+    assert reached["free"]["network", "connect", "network"] == "can"
+    assert ("network", "connect", "network") not in reached["boxed"]
+    assert reached["free"]["worker", "write", str(lab.workspace)] == "can"
+    assert ("worker", "write", str(other)) not in reached["boxed"]
+    bashrc = ("takeover", "write", str(Path.home() / ".bashrc"))
+    assert bashrc in reached["free"]
+    assert bashrc not in reached["boxed"]
+
+    def branches() -> dict[str, str | None]:
+        workers = lab.document("status")["workers"]
+        return {each["cwd"]: each["git"] and each["git"]["branch"] for each in workers}
+
+    # one look spends 0.05 s on all repositories
+    wait_until(lambda: branches().get(str(lab.workspace)) == "topic", "the branch")
+    lab.model.release("end")

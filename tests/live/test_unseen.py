@@ -6,9 +6,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
 import re
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -27,10 +25,10 @@ from tests.live.patience import scaled, until
 VERSIONS: Final = ("0.160.0", VERSION)
 """The first with a shared app-server, and the newest one."""
 COMMANDS: Final = (
-    ("status", "--json", "-S", "TMUX"),
-    ("explain", "THREAD", "-S", "TMUX"),
-    ("reach", "THREAD", "-S", "TMUX"),
-    ("doctor", "-S", "TMUX"),
+    ("status", "--json"),
+    ("explain", "THREAD"),
+    ("reach", "THREAD"),
+    ("doctor",),
     ("check", "THREAD"),
     ("sessions", "--json"),
 )
@@ -129,14 +127,13 @@ async def test_files_and_tmux_stay_equal(codex: OpenLab) -> None:
     """No file of a home whose server was killed changes, and nothing that a user of tmux can see."""
     lab = codex({"turn0": [{"run": "true"}, {"say": "end 0."}]})
     pane = await lab.tui()
-    hooks = (
+    for hook in (
         "client-attached",
         "client-detached",
         "client-session-changed",
         "client-resized",
         "alert-activity",
-    )
-    for hook in hooks:
+    ):
         lab.run_tmux("set-hook", "-g", hook, f"set-buffer -b fired {hook}")
     lab.run_tmux("set-option", "-g", "monitor-activity", "on")
     pane.submit("[[turn0]] go")
@@ -177,27 +174,15 @@ def _tmux(lab: Lab) -> list[str]:
     session = "#{session_activity} #{session_last_attached} #{session_attached} #{session_alerts}"
     window = "#{window_activity} #{window_activity_flag} #{window_layout} #{window_flags}"
     shown = "#{history_size} #{history_bytes} #{pane_in_mode} #{cursor_x},#{cursor_y} #{pane_title}"
-    return [
-        lab.run_tmux("list-panes", "-a", "-F", f"{session} {window} {shown}"),
-        lab.run_tmux("list-clients"),
-        lab.run_tmux("list-buffers"),
-        lab.run_tmux("show-options", "-g"),
-        lab.run_tmux("show-environment", "-g"),
-    ]
+    others = ("list-clients", "list-buffers", "show-options -g", "show-environment -g")
+    panes = lab.run_tmux("list-panes", "-a", "-F", f"{session} {window} {shown}")
+    return [panes, *(lab.run_tmux(*each.split()) for each in others)]
 
 
 async def _run(lab: Lab, thread: str, *arguments: str) -> None:
-    named = {"THREAD": thread, "TMUX": str(lab.tmux)}
-    words = [named.get(word, word) for word in arguments]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agentdash", *words),
-        env={**os.environ, "CODEX_HOME": str(lab.home), "XDG_STATE_HOME": str(lab.tmux.with_name("state"))},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, errors = await process.communicate()
-    assert process.returncode in (0, 1), errors
+    words = [thread if word == "THREAD" else word for word in arguments]
+    done = await asyncio.to_thread(lab.agentdash, *words)
+    assert done.returncode in (0, 1), done.stderr
 
 
 @asynccontextmanager

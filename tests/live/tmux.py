@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import pytest
 
 from tests.live.clis import new_root
-from tests.live.dispositions import restore_defaults
 from tests.live.model_server import Script, ScriptedModel
 from tests.live.patience import scaled, until
+from tests.live.terminal import restore_defaults
 
 ROOT = Path(__file__).parents[2]
 """The checkout."""
@@ -75,6 +76,21 @@ class TmuxServer:
         with suppress(subprocess.CalledProcessError):
             self.run_tmux("kill-server")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def default_server(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Iterator[TmuxServer]:
+    """Run the server that is the default one of this process and of what it starts, outside of other ones."""
+    for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with TmuxServer() as server:
+        monkeypatch.setenv("TMUX_TMPDIR", str(server.folder))
+        server.tmux = server.folder / f"tmux-{os.getuid()}" / "default"
+        server.tmux.parent.mkdir(mode=0o700)
+        server.tmux_env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        yield server
 
 
 @contextmanager
@@ -141,6 +157,8 @@ class ScriptedLab(TmuxServer):
         self.root = new_root()
         self.home = self.root / "home"
         """The CODEX_HOME to watch."""
+        self.state = self.folder / "state"
+        """The XDG_STATE_HOME of agentdash beside it."""
         self.workspace = self.root / "workspace"
         self.user = self.root / "user"
         """$HOME: empty, so that login shells run no profile."""
@@ -149,15 +167,10 @@ class ScriptedLab(TmuxServer):
         self.model = ScriptedModel(script)
         self.model.start()
 
-    @property
-    def state(self) -> Path:
-        """The XDG_STATE_HOME of agentdash beside it."""
-        return self.folder / "state"
-
     def command(self, *arguments: str) -> list[str]:
-        """Return the command of an agentdash that watches its home, and its tmux server where it reads
-        one."""
-        reads_files = arguments[0] in ("check", "sessions", "replay")
+        """Return the command of an agentdash that watches its home, and its tmux server where there is one
+        and it reads it."""
+        reads_files = arguments[0] in ("check", "sessions", "replay") or not self.tmux.exists()
         where = ["--codex-home", str(self.home), *([] if reads_files else ["-S", str(self.tmux)])]
         return [sys.executable, "-m", "agentdash", *arguments, *where]
 

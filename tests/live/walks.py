@@ -30,6 +30,10 @@ _UNPAID = {
 
 
 _RETRIES = "provider fails, retrying"
+_ASKS = {
+    "asks": [{"say": "I have fixed it.\n\nShall I *commit* it?"}],
+    "yes": [{"say": "Committed."}],
+}
 
 
 class Step(NamedTuple):
@@ -134,6 +138,10 @@ async def kill_server(lab: Lab, pane: Pane) -> None:
     lab.run_tmux("kill-server")
 
 
+_ASKS_IN_TEXT = (
+    Step("question at the end", say("[[asks]] go"), "Shall I", State.WAITING_INPUT, what="asks"),
+    Step("answered by a prompt", say("[[yes]] go"), "Committed.", State.COMPLETED),
+)
 # ---------------------------------------------------------------- Codex
 
 CODEX: Script = {
@@ -156,6 +164,7 @@ CODEX: Script = {
     ],
     "refused": [{"run": "touch allowed", "escalate": "May I?"}, {"say": "It was refused."}],
     "more": [{"say": "never"}],
+    **_ASKS,
 }
 CODEX_CONFIG = "features.default_mode_request_user_input = true"
 CODEX_TUI = (
@@ -167,6 +176,7 @@ CODEX_TUI = (
     Step("turn complete again", let_command_go, "allowed and done", State.COMPLETED),
     Step("question", say("[[question]] go"), "Which way?", State.WAITING_INPUT),
     Step("answered", answer("enter to submit answer", "Enter"), "answered and done", State.COMPLETED),
+    *_ASKS_IN_TEXT,
     Step("model at work again", say("[[stop]] go"), "esc to interrupt", State.RUNNING),
     Step("stopped by its user", press("Escape"), "Conversation interrupted", State.INTERRUPTED),
     Step("quota", say("[[unpaid]] go"), "Quota exceeded", State.FAILED_PROVIDER),
@@ -181,6 +191,7 @@ GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, Sta
 OPENCODE: Script = {
     "ask": [{"run": "touch allowed"}, {"say": "allowed and done"}],
     "question": [{"tool": "question", "args": {"questions": [_QUESTION]}}, {"say": "answered and done"}],
+    **_ASKS,
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429}] * 99,
 }
@@ -189,6 +200,7 @@ OPENCODE_TUI = (
     Step("allowed", answer("Permission required", "Enter"), "allowed and done", State.COMPLETED),
     Step("question", say("[[question]] go"), "esc dismiss", State.WAITING_INPUT),
     Step("answered", answer("esc dismiss", "Enter"), "answered and done", State.COMPLETED),
+    *_ASKS_IN_TEXT,
     Step("model at work", say("[[stop]] go"), "esc interrupt", State.RUNNING),
     Step("stopped by its user", press("Escape", "Escape"), "interrupted", State.INTERRUPTED),
     Step("limit reached", say("[[unpaid]] go"), "retrying", State.RUNNING, what=_RETRIES),

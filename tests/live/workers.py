@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from agentdash.config import Config
 from tests.live.clis import cache, install
+from tests.live.codex import Lab, Pane
 from tests.live.model_server import Script
 from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
 from tests.live.watched import Watched, watching_config
@@ -180,3 +181,19 @@ def _merged(needed: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
         before = both.get(name)
         both[name] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
     return both
+
+
+def opencode_command(lab: Lab, *arguments: str) -> str:
+    """Return the shell command that starts OpenCode in a lab of Codex, with its model and $HOME."""
+    folder = lab.user / ".config" / "opencode"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "opencode.json").write_text(json.dumps(opencode_settings(lab.model.url)), "utf-8")
+    quiet = [f"OPENCODE_DISABLE_{name}=1" for name in OPENCODE_QUIET]
+    return shlex.join(["env", *quiet, str(install("opencode")), *arguments])
+
+
+async def opencode_tui(lab: Lab) -> Pane:
+    """Start its TUI, wait until it is ready for a prompt, and return its pane."""
+    pane = lab.pane(opencode_command(lab))
+    await pane.shows("Ask anything")
+    return pane

@@ -1,8 +1,8 @@
 """Denials with a known truth: random operations, run for real in real sandboxes.
 
-`generate(seed, n)` makes probes, `Lab.run(probe)` runs one of them and measures which of its operations the
+`generate(seed, n)` makes probes, `run(probe)` runs one of them and measures which of its operations the
 sandbox refused: an operation was denied when the policy forbids it and its effect is absent. What a probe's
-output shows of that is compared by `judge`.
+output shows of that is compared.
 
     python -m tests.oracle.denial_probes --seed 1 --count 5000 [--sandbox bwrap|landlock|codex|none]
 """
@@ -19,13 +19,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import Denial, find_denials
 
 SANDBOXES = ("bwrap", "landlock", "codex", "none")
+LANDLOCK = Path(__file__).with_name("landlock.py")
+_PREPARED = ("ws", "home/.config", "home/.local/share", "out/deep/er", "out/with space", "out/locked")
 _TIMEOUT_SECONDS = 20
 _REASON = re.compile(
     r"read-only file ?system|permission denied|not permitted|EROFS|readonly database"
@@ -38,8 +41,7 @@ _NETWORK_REASON = re.compile(
 Done = Callable[[Path], bool]
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """One operation with its effect.
 
     Paths are written with the folders `{ws}`, `{home}`, `{out}`; no sandbox lets the last two be written.
@@ -59,8 +61,7 @@ class Operation:
     """Other files that are there before."""
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """A script and the operations in it."""
 
     number: int
@@ -73,8 +74,7 @@ class Probe:
     """A script that prepares the workspace, run without a sandbox."""
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """An operation that the sandbox refused."""
 
     what: str
@@ -91,10 +91,10 @@ class Result:
 
     probe: Probe
     output: str
-    truths: tuple[Truth, ...]
+    truths: list[Truth]
     denials: tuple[Denial, ...]
-    false: list[Denial] = field(default_factory=list)
-    missed: list[Truth] = field(default_factory=list)
+    false: list[Denial]
+    missed: list[Truth]
 
 
 # ---------------------------------------------------------------- operations
@@ -364,103 +364,46 @@ def generate(seed: int, n: int, sandboxes: tuple[str, ...] = ("bwrap", "landlock
 # ---------------------------------------------------------------- running them
 
 
-class Lab:
-    """Runs probes, each in folders of its own below `base`, which is not in a temporary directory (Codex'
-    sandbox lets those be written)."""
+def run(probe: Probe, base: Path, codex: Path | None = None) -> Result:
+    """Run a probe in folders of its own, and judge what is read of its output.
 
-    def __init__(self, base: Path, codex: Path | None = None) -> None:
-        self.base = base
-        self.codex = codex
-        base.mkdir(parents=True, exist_ok=True)
-
-    def run(self, probe: Probe) -> Result:
-        """Run a probe, and judge what is read of its output."""
-        root = Path(tempfile.mkdtemp(prefix=f"p{probe.number}-", dir=self.base))
-        try:
-            return self._run(probe, root)
-        finally:
-            subprocess.run(["chmod", "-R", "u+rwx", str(root)], check=False, capture_output=True)
-            shutil.rmtree(root, ignore_errors=True)
-
-    def _run(self, probe: Probe, root: Path) -> Result:
-        folders = {name: str(root / name) for name in ("ws", "home", "out")}
-        for name in (*folders, "tmp", "codex"):
-            (root / name).mkdir()
-        self._prepare(probe, root, folders)
-        script = _filled(probe.script, folders)
+    Args:
+        probe: what is run.
+        base: not in a temporary directory, which Codex's sandbox lets be written.
+        codex: its program.
+    """
+    base.mkdir(parents=True, exist_ok=True)
+    root = Path(tempfile.mkdtemp(prefix=f"p{probe.number}-", dir=base))
+    try:
+        _prepare(probe, root)
+        script, policy, home = _filled(probe.script, root), _policy(probe, root), f"{root}/home"
         limit = ["timeout", "-k", "1", str(_TIMEOUT_SECONDS)]
-        process = subprocess.run(
-            [*limit, *self._sandboxed(probe, root), "bash", "-c", script],
-            cwd=folders["ws"],
-            env=_environment(root),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        output = process.stdout.decode("utf-8", "replace")
+        command = [*limit, *_sandboxed(probe, root, codex), "bash", "-c", script]
+        code, output = _bash(command, root)
         denials = find_denials(
-            script,
-            output,
-            exit_code=process.returncode,
-            outcome="ended",
-            policy=_policy(probe, root),
-            cwd=folders["ws"],
-            home=folders["home"],
+            script, output, exit_code=code, outcome="ended", policy=policy, cwd=f"{root}/ws", home=home
         )
-        truths = tuple(_truths(probe, output, folders)) if probe.sandbox != "none" else ()
-        return judge(Result(probe, output, truths, denials), root)
-
-    def _prepare(self, probe: Probe, root: Path, folders: dict[str, str]) -> None:
-        for folder in ("home/.config", "home/.local/share", "out/deep/er", "out/with space", "out/locked"):
-            (root / folder).mkdir(parents=True)
-        files = {"{ws}/README.md": "# A project\n\nIt has a sandbox.\n", "{ws}/package.json": "{}\n"}
-        files |= {"{out}/secret.txt": "secret\n", **dict(probe.files)}
-        for operation in probe.operations:
-            files |= dict(operation.files) | (
-                {operation.target: operation.before} if operation.before else {}
-            )
-        inside = {name: text for name, text in files.items() if "/.git/" in name}
-        for name, text in files.items() - inside.items():
-            Path(_filled(name, folders)).write_text(_filled(text, folders))
-        setup = "git -c init.defaultBranch=main init -q; mkdir -p .git/info; git add -A; git commit -qm start"
-        for script in (setup, probe.setup):
-            subprocess.run(
-                ["bash", "-c", script],
-                cwd=root / "ws",
-                env=_environment(root),
-                check=False,
-                capture_output=True,
-            )
-        for name, text in inside.items():
-            Path(_filled(name, folders)).write_text(text)
-        (root / "out/locked").chmod(0)
-        (root / "out/secret.txt").chmod(0)
-
-    def _sandboxed(self, probe: Probe, root: Path) -> list[str]:
-        ws, tmp = root / "ws", root / "tmp"
-        if probe.sandbox == "bwrap":
-            binds = (
-                f"--ro-bind / / --dev /dev --bind {ws} {ws} --ro-bind {ws}/.git {ws}/.git --bind {tmp} {tmp}"
-            )
-            isolation = "--unshare-user --unshare-pid --unshare-net --cap-drop ALL --die-with-parent"
-            return f"bwrap {binds} --proc /proc {isolation} --".split()
-        if probe.sandbox == "codex":
-            return [str(self.codex), "sandbox", "-c", 'sandbox_mode="workspace-write"', "--"]
-        drop = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
-        if probe.sandbox == "landlock":
-            helper = str(Path(__file__).with_name("landlock.py"))
-            return ["unshare", "-n", *drop, sys.executable, helper, f"{ws}:{tmp}"]
-        return drop
+        truths = list(_truths(probe, output, root)) if probe.sandbox != "none" else []
+        false = [
+            each
+            for each in denials
+            if not any(_fits(each, truth) for truth in truths) and not _is_own_file(each, probe, root)
+        ]
+        named = [each for each in denials if each.target is not None]
+        missed = [
+            truth
+            for truth in truths
+            if truth.shown and not any(_fits(each, truth) for each in (named if truth.named else denials))
+        ]
+        return Result(probe, output, truths, denials, false, missed)
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwx", str(root)], check=False, capture_output=True)
+        shutil.rmtree(root, ignore_errors=True)
 
 
-def _filled(text: str, folders: dict[str, str]) -> str:
-    """Return a text with the folders that `{ws}`, `{home}`, `{out}` stand for."""
-    return re.sub(r"\{(ws|home|out)\}", lambda match: folders[match[1]], text)
-
-
-def _environment(root: Path) -> dict[str, str]:
-    return {
+def _bash(command: list[str], root: Path) -> tuple[int, str]:
+    """Run a command in the workspace; return its exit code and what it wrote."""
+    environment = {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": str(root / "home"),
         "TMPDIR": str(root / "tmp"),
@@ -469,9 +412,58 @@ def _environment(root: Path) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "NO_UPDATE_NOTIFIER": "1",
-        **{f"GIT_{who}_NAME": "a" for who in ("AUTHOR", "COMMITTER")},
-        **{f"GIT_{who}_EMAIL": "a@b" for who in ("AUTHOR", "COMMITTER")},
+        **dict.fromkeys((f"GIT_{who}_NAME" for who in ("AUTHOR", "COMMITTER")), "a"),
+        **dict.fromkeys((f"GIT_{who}_EMAIL" for who in ("AUTHOR", "COMMITTER")), "a@b"),
     }
+    done = subprocess.run(
+        command,
+        cwd=root / "ws",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _prepare(probe: Probe, root: Path) -> None:
+    for folder in (*_PREPARED, "tmp", "codex"):
+        (root / folder).mkdir(parents=True)
+    files = {"{ws}/README.md": "# A project\n\nIt has a sandbox.\n", "{ws}/package.json": "{}\n"}
+    files |= {"{out}/secret.txt": "secret\n", **dict(probe.files)}
+    for operation in probe.operations:
+        files |= dict(operation.files)
+        files |= {operation.target: operation.before} if operation.before else {}
+    late = {name: text for name, text in files.items() if "/.git/" in name}
+    for name, text in files.items() - late.items():
+        Path(_filled(name, root)).write_text(_filled(text, root))
+    setup = "git -c init.defaultBranch=main init -q; mkdir -p .git/info; git add -A; git commit -qm start"
+    for script in (setup, probe.setup):
+        _bash(["bash", "-c", script], root)
+    for name, text in late.items():
+        Path(_filled(name, root)).write_text(text)
+    for closed in ("out/locked", "out/secret.txt"):
+        (root / closed).chmod(0)
+
+
+def _sandboxed(probe: Probe, root: Path, codex: Path | None) -> list[str]:
+    ws, tmp = root / "ws", root / "tmp"
+    if probe.sandbox == "bwrap":
+        binds = f"--ro-bind / / --dev /dev --bind {ws} {ws} --ro-bind {ws}/.git {ws}/.git --bind {tmp} {tmp}"
+        isolation = "--unshare-user --unshare-pid --unshare-net --cap-drop ALL --die-with-parent"
+        return f"bwrap {binds} --proc /proc {isolation} --".split()
+    if probe.sandbox == "codex":
+        return [str(codex), "sandbox", "-c", 'sandbox_mode="workspace-write"', "--"]
+    drop = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
+    if probe.sandbox == "landlock":
+        return ["unshare", "-n", *drop, sys.executable, str(LANDLOCK), f"{ws}:{tmp}"]
+    return drop
+
+
+def _filled(text: str, root: Path) -> str:
+    """Return a text with the folders that `{ws}`, `{home}`, `{out}` stand for."""
+    return re.sub(r"\{(ws|home|out)\}", lambda match: f"{root}/{match[1]}", text)
 
 
 def _policy(probe: Probe, root: Path) -> Policy:
@@ -484,9 +476,9 @@ def _policy(probe: Probe, root: Path) -> Policy:
     return Policy(filesystem=Filesystem.WORKSPACE, network=Network.OFF, rules=tuple(rules))
 
 
-def _truths(probe: Probe, output: str, folders: dict[str, str]) -> Iterator[Truth]:
+def _truths(probe: Probe, output: str, root: Path) -> Iterator[Truth]:
     for operation in probe.operations:
-        target = _filled(operation.target, folders)
+        target = _filled(operation.target, root)
         is_file = operation.what == "filesystem"
         if is_file and ((probe.sandbox == "landlock" and "/.git/" in target) or operation.done(Path(target))):
             continue
@@ -496,11 +488,14 @@ def _truths(probe: Probe, output: str, folders: dict[str, str]) -> Iterator[Trut
         yield Truth(operation.what, target, shown, named)
 
 
-def _is_about(found: str, truth: str) -> bool:
-    """Return whether a path is the target, or as near to it as a message gets: its parent that is missing,
-    its lock, its temporary file."""
-    beside = Path(found).parent == Path(truth).parent
-    return found == truth or truth.startswith(found + "/") or found.startswith(truth) or beside
+def _fits(denial: Denial, truth: Truth) -> bool:
+    """Return whether a denial is of an operation: of its target, or of what is as near to that as a message
+    gets: its parent that is missing, its lock, its temporary file."""
+    found = denial.target
+    if denial.what != truth.what or found is None or denial.what == "network":
+        return denial.what == truth.what and found in (None, truth.target)
+    is_beside = Path(found).parent == Path(truth.target).parent
+    return truth.target.startswith(f"{found}/") or found.startswith(truth.target) or is_beside
 
 
 def _is_own_file(denial: Denial, probe: Probe, root: Path) -> bool:
@@ -512,40 +507,17 @@ def _is_own_file(denial: Denial, probe: Probe, root: Path) -> bool:
     return target.startswith(kept) and probe.sandbox != "none"
 
 
-def judge(result: Result, root: Path) -> Result:
-    """Fill in which denials are false, and which truths were missed."""
-
-    def fits(denial: Denial, truth: Truth) -> bool:
-        if denial.what != truth.what or denial.target is None:
-            return denial.what == truth.what
-        is_file = denial.what == "filesystem"
-        return _is_about(denial.target, truth.target) if is_file else denial.target == truth.target
-
-    for denial in result.denials:
-        is_true = any(fits(denial, truth) for truth in result.truths)
-        if not is_true and not _is_own_file(denial, result.probe, root):
-            result.false.append(denial)
-    for truth in result.truths:
-        found = (d for d in result.denials if fits(d, truth) and not (d.target is None and truth.named))
-        if truth.shown and next(found, None) is None:
-            result.missed.append(truth)
-    return result
-
-
-def run_all(lab: Lab, probes: list[Probe], workers: int = 2) -> list[Result]:
+def run_all(probes: list[Probe], base: Path, codex: Path | None = None) -> list[Result]:
     """Run probes side by side."""
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lab.run, probes))
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda probe: run(probe, base, codex), probes))
 
 
 def summary(results: list[Result]) -> str:
     """Return the figures of a run as one line."""
     shown = sum(truth.shown for r in results for truth in r.truths)
     missed, false = sum(len(r.missed) for r in results), sum(len(r.false) for r in results)
-    found = 100 * (shown - missed) / shown if shown else 100.0
-    return (
-        f"{len(results)} probes: {shown} denials shown, {missed} missed ({found:.1f} % found), {false} false"
-    )
+    return f"{len(results)} probes: {shown} denials shown, {missed} missed, {false} false"
 
 
 def main() -> None:
@@ -558,7 +530,7 @@ def main() -> None:
     parser.add_argument("--base", type=Path, default=Path.home() / ".cache" / "agentdash-tests" / "denials")
     given = parser.parse_args()
     sandboxes = (given.sandbox,) if given.sandbox else ("bwrap", "landlock", "none")
-    results = run_all(Lab(given.base, given.codex), generate(given.seed, given.count, sandboxes))
+    results = run_all(generate(given.seed, given.count, sandboxes), given.base, given.codex)
     for result in [r for r in results if r.false or r.missed][:20]:
         probe = result.probe
         sys.stdout.write(

@@ -15,15 +15,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.parts import OWN
-from agentdash.sandbox.flags.reader import Assumed, consistent_hypotheses
+from agentdash.sandbox.flags.reader import consistent_hypotheses
 from agentdash.sandbox.flags.state import OTHER
 from tests.oracle.flag_scripts import NAMES, NETWORK, SANDBOX, Draft, Maker, kept_scripts
 
@@ -31,8 +31,7 @@ SHELLS = ("bash", "bash", "zsh", "dash")
 """Codex starts the user's shell: mostly bash or zsh."""
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """A script that was run."""
 
     number: int
@@ -43,55 +42,46 @@ class Probe:
     output: str
     exit_code: int
 
-    def truth(self) -> Assumed:
-        """Return what is true of the flags, as a hypothesis."""
-        values = ((name, self.flags.get(name)) for name in NAMES)
-        return tuple(value if value in (None, "", OWN[name]) else OTHER for name, value in values)
-
-    def allows(self, name: str, value: str | None) -> bool:
-        """Return whether what was read of a flag is so; an empty one counts as unset, as for most scripts."""
-        return value in (None, self.flags.get(name) or UNSET)
-
     def __str__(self) -> str:
         head = f"probe {self.number}, {self.shell}, {self.flags}, exit {self.exit_code}"
         return f"{head}\n{self.script}\n-->\n{self.output}"
 
 
-@dataclass
-class Comparison:
+class Comparison(NamedTuple):
     """What was read of probes, beside what is so."""
 
-    shell_is_known: bool = False
-    """The reader gets the name of the shell, as of `["bash", "-lc", …]`."""
-    probes: int = 0
-    read: int = 0
+    probes: int
+    read: int
     """Flags that were read."""
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[str]
     """Contradictions of the environment, and true environments that were ruled out while others were not."""
-
-    def add(self, probe: Probe) -> None:
-        """Read a probe and compare."""
-        self.probes += 1
-        shell = probe.shell if self.shell_is_known else ""
-        flags = read_flags(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
-        left = consistent_hypotheses(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
-        if left and probe.truth() not in left:
-            self.wrong.append(f"the environment is ruled out: {probe}")
-        for name, value in ((NETWORK, flags.network), (SANDBOX, flags.sandbox)):
-            self.read += value is not None
-            if not probe.allows(name, value):
-                self.wrong.append(f"{name} read as {value}: {probe}")
 
     def __str__(self) -> str:
         return f"{self.probes} probes, {self.read} flags read, {len(self.wrong)} wrong"
 
 
-def compare(probes: Iterable[Probe], *, shell_is_known: bool = False) -> Comparison:
-    """Compare what is read of probes with their environments."""
-    result = Comparison(shell_is_known)
+def compare(probes: Sequence[Probe], *, shell_is_known: bool = False) -> Comparison:
+    """Compare what is read of probes with their environments.
+
+    Args:
+        probes: that were run.
+        shell_is_known: whether the reader gets the name of the shell, as of `["bash", "-lc", …]`.
+    """
+    read, wrong = 0, []
     for probe in probes:
-        result.add(probe)
-    return result
+        shell = probe.shell if shell_is_known else ""
+        flags = read_flags(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
+        left = consistent_hypotheses(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
+        values = ((name, probe.flags.get(name)) for name in NAMES)
+        truth = tuple(value if value in (None, "", OWN[name]) else OTHER for name, value in values)
+        if left and truth not in left:
+            wrong.append(f"the environment is ruled out: {probe}")
+        for name, value in ((NETWORK, flags.network), (SANDBOX, flags.sandbox)):
+            read += value is not None
+            # an empty one counts as unset, as for most scripts
+            if value not in (None, probe.flags.get(name) or UNSET):
+                wrong.append(f"{name} read as {value}: {probe}")
+    return Comparison(len(probes), read, wrong)
 
 
 FILES = {
@@ -110,12 +100,14 @@ FILES = {
 def generate(seed: int, n: int) -> list[Probe]:
     """Return `n` probes; the same seed gives the same scripts and environments."""
     rng = random.Random(seed)
-    drafts: list[tuple[Draft, str, dict[str, str]]] = []
+    drafts = []
     for _ in range(n):
-        draft = Draft(shell=rng.choice(SHELLS), flags=_flags(rng))
-        script = Maker(rng, draft).script()
-        drafts.append((draft, script, environment_of(rng, draft.flags)))
-    return _run_all(drafts)
+        network = rng.choices(("1", None, "0", "", "true"), (45, 40, 5, 5, 5))[0]
+        sandbox = rng.choices(("seatbelt", None, "other", "", "docker", "1"), (40, 42, 6, 4, 5, 3))[0]
+        named = ((NETWORK, network), (SANDBOX, sandbox))
+        draft = Draft(rng.choice(SHELLS), {name: value for name, value in named if value is not None})
+        drafts.append((draft, Maker(rng, draft).script()))
+    return _run_all(drafts, rng)
 
 
 TRUTHS: tuple[dict[str, str], ...] = (
@@ -132,24 +124,24 @@ TRUTHS: tuple[dict[str, str], ...] = (
 def run_kept(kind: str, seed: int) -> list[Probe]:
     """Run the scripts of a kind, each in one shell and under two truths."""
     rng = random.Random(seed)
-    drafts: list[tuple[Draft, str, dict[str, str]]] = []
+    drafts: list[tuple[Draft, str]] = []
     for script in kept_scripts(kind):
         shell = rng.choice(SHELLS)
-        chosen = rng.sample(TRUTHS, 2)
-        drafts += [(Draft(shell, flags), script, environment_of(rng, flags)) for flags in chosen]
-    return _run_all(drafts)
+        drafts += [(Draft(shell, flags), script) for flags in rng.sample(TRUTHS, 2)]
+    return _run_all(drafts, rng)
 
 
-def _run_all(drafts: list[tuple[Draft, str, dict[str, str]]]) -> list[Probe]:
+def _run_all(drafts: Sequence[tuple[Draft, str]], rng: random.Random) -> list[Probe]:
+    def run(number: int, draft: Draft, script: str, environment: dict[str, str]) -> Probe:
+        output, code = run_script(draft.shell, script, environment, Path(folder, str(number)))
+        return Probe(number, script, draft.shell, draft.flags, output, code)
+
     with tempfile.TemporaryDirectory(prefix="agentdash-probes-") as folder, ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(_run, Path(folder), number, *draft) for number, draft in enumerate(drafts)]
-        return [run.result() for run in runs]
-
-
-def _flags(rng: random.Random) -> dict[str, str]:
-    network = rng.choices(("1", None, "0", "", "true"), (45, 40, 5, 5, 5))[0]
-    sandbox = rng.choices(("seatbelt", None, "other", "", "docker", "1"), (40, 42, 6, 4, 5, 3))[0]
-    return {name: value for name, value in ((NETWORK, network), (SANDBOX, sandbox)) if value is not None}
+        runs = [
+            pool.submit(run, number, draft, script, environment_of(rng, draft.flags))
+            for number, (draft, script) in enumerate(drafts)
+        ]
+        return [each.result() for each in runs]
 
 
 def environment_of(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
@@ -178,11 +170,6 @@ def environment_of(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
     rng.shuffle(names)
     found = {name: flags.get(name, environment[name]) for name in names}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _run(folder: Path, number: int, draft: Draft, script: str, environment: dict[str, str]) -> Probe:
-    output, code = run_script(draft.shell, script, environment, folder / str(number))
-    return Probe(number, script, draft.shell, draft.flags, output, code)
 
 
 def run_script(shell: str, script: str, environment: dict[str, str], scratch: Path) -> tuple[str, int]:

@@ -6,38 +6,37 @@ and prints how much is found.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from tests.live.clis import cache
 from tests.live.codex import native_program
-from tests.oracle.denial_probes import Lab, Result, generate, run_all, summary
+from tests.oracle.denial_probes import LANDLOCK, generate, run_all, summary
+
+WORKS = {
+    "bwrap": ("bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-net", "true"),
+    "landlock": ("unshare", "-n", sys.executable, str(LANDLOCK), "/tmp", "true"),
+}
+"""What fails where a machine has no such sandbox: user namespaces may be off, a kernel without Landlock."""
 
 
-def _works(*command: str) -> bool:
-    if shutil.which(command[0]) is None:
-        return False
-    return subprocess.run(command, capture_output=True, check=False, timeout=20).returncode == 0
-
-
-def _sandboxes() -> tuple[str, ...]:
-    """Return the sandboxes that this machine has: user namespaces may be off, a kernel without Landlock."""
-    helper = str(Path(__file__).with_name("landlock.py"))
-    found = ["none"] if _works("setpriv", "--bounding-set", "-all", "true") else []
-    if _works("bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-net", "true"):
-        found.append("bwrap")
-    if _works("unshare", "-n", sys.executable, helper, "/tmp", "true"):
-        found.append("landlock")
-    return tuple(found)
-
-
-def check(results: Sequence[Result]) -> None:
-    """Assert that nothing was read that is not so."""
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("sandboxes", "seed", "count"),
+    [
+        (("bwrap", "none"), 20_261_122, 60),
+        (("landlock", "none"), 20_261_122, 60),
+        (("codex",), 169, 40),  # which refuses sockets (EPERM), as bubblewrap alone does not
+    ],
+    ids=["bwrap", "landlock", "codex"],
+)
+def test_denials_of_a_real_sandbox(sandboxes: tuple[str, ...], seed: int, count: int) -> None:
+    if (works := WORKS.get(sandboxes[0])) and subprocess.run(works, check=False, timeout=20).returncode:
+        pytest.fail("it does not work here: install bubblewrap, allow user namespaces, run as root")
+    codex = native_program() if "codex" in sandboxes else None
+    results = run_all(generate(seed, count, sandboxes), cache() / "denials", codex)
     line = summary(results)
     contradicted = [
         f"probe {r.probe.number} ({r.probe.sandbox}): {r.false}\n{r.probe.script}\n{r.output[-600:]}"
@@ -46,19 +45,3 @@ def check(results: Sequence[Result]) -> None:
     ]
     assert not contradicted, "\n\n".join((line, *contradicted))
     assert sum(len(r.denials) for r in results) > len(results) / 5, line
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("sandbox", ["bwrap", "landlock"])
-def test_denials_of_a_real_sandbox(sandbox: str) -> None:
-    available = _sandboxes()
-    if sandbox not in available:
-        pytest.fail(f"{sandbox} does not work here: install bubblewrap, allow user namespaces, run as root")
-    check(run_all(Lab(cache() / "denials"), generate(20_261_122, 60, (sandbox, "none"))))
-
-
-@pytest.mark.timeout(300)
-def test_denials_of_codex_sandbox() -> None:
-    """Sockets are refused here (EPERM), which bubblewrap alone does not do."""
-    binary = native_program()
-    check(run_all(Lab(cache() / "denials", binary), generate(169, 40, ("codex",))))

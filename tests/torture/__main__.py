@@ -91,10 +91,6 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["soak"]:
-        from tests.torture import soak
-
-        sys.exit(soak.main(sys.argv[2:]))
     if sys.argv[1:2] == ["readonly"]:
         from tests.torture import readonly
 

@@ -18,6 +18,7 @@ exit code 1 where one
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -31,14 +32,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
+from agentdash.cli import COMMANDS
 from tests.live.clis import new_root
 from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
 from tests.live.tmux import panes
-from tests.torture.readonly_commands import Command, commands, missing_commands
-from tests.torture.soak import DRAWS
-from tests.torture.stage import make_place
+from tests.torture.stage import GOOD, make_place
 
+_DRAWS: Final = """
+import itertools, sys, time
+for number in itertools.count():
+    print(f"\\033]2;title {number % 7}\\a{number} " + "text " * 8, flush=True)
+    time.sleep(1)
+"""
 _TRACED: Final = (
     "%file,connect,bind,listen,kill,tkill,tgkill,ptrace,process_vm_readv,process_vm_writev,"
     "pidfd_send_signal,pidfd_getfd,flock,fcntl,ftruncate,fchmod,fchown,fallocate"
@@ -125,7 +133,8 @@ class Trace:
             elif self._is_foreign_oddity(path):
                 yield f"{shown}: not to be opened"
         elif name == "execve":
-            yield from self._check_program(arguments, shown)
+            if not self._may_start(path):
+                yield shown
         elif name in _DESCRIPTOR_CHANGES or (name == "flock" and "LOCK_UN" not in arguments):
             found = _DESCRIPTOR.match(arguments)
             if found is None or not (self._is_own(found[1]) or _is_of_sqlite(name, found[1])):
@@ -150,11 +159,10 @@ class Trace:
             if target.removeprefix("-") not in self._started and not number.strip().startswith("0)"):
                 yield shown
 
-    def _check_program(self, arguments: str, shown: str) -> Iterator[str]:
-        program = Path(self._examined(_path(arguments)))
+    def _may_start(self, path: str) -> bool:
+        program = Path(self._examined(path))
         is_python = str(program) == sys.executable or program.name.startswith("python")
-        if not is_python and program.name not in self._command.programs:
-            yield shown
+        return is_python or program.name in self._command.programs
 
     def _examined(self, path: str) -> str:
         """Return the file that a path leads to which may be that of a descriptor."""
@@ -262,7 +270,7 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings, server
     """Run a command under strace and print its row; return whether all it did is allowed."""
     with tempfile.NamedTemporaryFile("r", errors="backslashreplace") as log:
         traced = ["strace", "-f", "-y", "-qq", "-s", "400", "-e", f"trace={_TRACED}", "-o", log.name]
-        argv = [*traced, sys.executable, "-m", "agentdash", *command.arguments]
+        argv = [*traced, sys.executable, "-m", "agentdash", *command.line.split()]
         if command.keys:
             _in_terminal(argv, env, command.keys)
         elif command.lasts:
@@ -273,7 +281,7 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings, server
         found = list(dict.fromkeys(checked.violations(log.read().splitlines())))
         found += server.violations(command)
     outcome = f"{len(found)} VIOLATIONS" if found else "reads only"
-    name = " ".join(command.arguments).replace(str(around.state.parent), "")
+    name = command.line.replace(str(around.state.parent), "")
     print(f"  {name:60} {checked.calls:7} calls: {outcome}", flush=True)
     for violation in found[:10]:
         print(f"      {violation}")
@@ -304,14 +312,6 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[byt
         terminal.close()
 
 
-def _add_ssh(folder: Path, env: dict[str, str]) -> None:
-    """Add an ssh that reaches no host: what the real one reads and writes is its own."""
-    program = folder / "ssh"
-    program.write_text("#!/bin/false\n")
-    program.chmod(0o755)
-    env["PATH"] = f"{program.parent}:{env['PATH']}"
-
-
 def main() -> int:
     """Print the rows; return the exit code."""
     root = Path(tempfile.mkdtemp(prefix="readonly-"))
@@ -335,10 +335,14 @@ def main() -> int:
         around = Surroundings(home=place.home, state=place.state, own=own, sockets=sockets)
         (root / "export").mkdir()
         (root / "export/out.md").touch()
-        _add_ssh(programs, env)
+        # an ssh that reaches no host: what the real one reads and writes is its own
+        ssh = programs / "ssh"
+        ssh.write_text("#!/bin/false\n")
+        ssh.chmod(0o755)
+        env["PATH"] = f"{programs}:{env['PATH']}"
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
-        with panes(3, env, [sys.executable, "-ISc", DRAWS]), serving(place.home):
+        with panes(3, env, [sys.executable, "-ISc", _DRAWS]), serving(place.home):
             pane = {"TMUX": f"{root}/tmux-{os.getuid()}/default,1,0", "TMUX_PANE": "%0"}
             server = Server(env)
             allowed = [trace(run, env | pane if run.in_pane else env, around, server) for run in runs]
@@ -347,3 +351,80 @@ def main() -> int:
     finally:
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(programs)
+
+
+MEMORY: Final = ("memory-2.sqlite",)
+DIGESTS: Final = ("digests.sqlite",)
+STATUS: Final = ("status-",)
+"""Beginnings of names in the state directory, as SECURITY.md lists them; SQLite has files beside its own."""
+_SCREEN: Final = (b"j", b"w", b"\x1b", b"\r", b"?", b"\x1b", b"\t")
+_LIBRARY: Final = (b"j", b"/", b"a", b"\x1b", b"\r", b"]", b"$")
+_CLIENT: Final = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "x", "version": "1"},
+}
+_REQUESTS: Final = (
+    {"method": "initialize", "params": _CLIENT},
+    {"method": "tools/list"},
+    *(
+        {"method": "tools/call", "params": {"name": name, "arguments": {}}}
+        for name in ("status", "check", "sessions")
+    ),
+)
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One run of agentdash."""
+
+    line: str
+    writes: tuple[str, ...] = ()
+    """Beginnings of the names in the state directory that it may write."""
+    keys: tuple[bytes, ...] = ()
+    """What is pressed; with any, it runs in a terminal."""
+    stdin: bytes = b""
+    lasts: bool = False
+    """Whether it runs until a signal ends it."""
+    programs: tuple[str, ...] = ("tmux",)
+    """The programs that it may start."""
+    tmux: tuple[str, ...] = ()
+    """The commands of tmux that change something, and that it may give."""
+    in_pane: bool = False
+    """Whether it runs in a pane of the tmux server."""
+
+
+def commands(root: Path) -> Iterator[Command]:
+    """Yield the runs, of which some read what those before have written.
+
+    Args:
+        root: has the directories `export` and `journal`.
+    """
+    for line in ("status --json", f"explain {GOOD} --json", "reach --json", "metrics", "since 1h"):
+        yield Command(line, (*MEMORY, *DIGESTS))
+    for line in (f"wait {GOOD} --timeout 3", "doctor --json"):
+        yield Command(line, MEMORY)
+    for line in ("status --follow", "status --watch"):
+        yield Command(line, MEMORY, lasts=True)
+    for line in ("line", "schema status", "config default", "config check", "completion zsh", "--version"):
+        yield Command(line)
+    yield Command("completion bash", programs=("bash",))  # click asks for its version
+    for line in ("sessions --json", "check --json", "check --denials", "check --format=sarif"):
+        yield Command(line, DIGESTS)
+    for suffix in ("md", "html"):
+        yield Command(f"replay {GOOD} --export {root}/export/out.{suffix} --force")
+    for line in ("preflight --worker opencode", "check --json --no-cache"):
+        yield Command(line)
+    lines = (json.dumps({"jsonrpc": "2.0", "id": number, **each}) for number, each in enumerate(_REQUESTS))
+    yield Command("mcp", (*MEMORY, *DIGESTS), stdin="".join(f"{line}\n" for line in lines).encode())
+    yield Command("remote check build1", programs=("ssh",))
+    yield Command("split", ("split",), in_pane=True, tmux=("split-window", "select-pane"))
+    yield Command("publish", (*STATUS, *MEMORY), lasts=True)
+    yield Command(f"--record {root}/journal", (*STATUS, *MEMORY, "attention"), _SCREEN)
+    yield Command("replay", DIGESTS, _LIBRARY)
+    yield Command(f"replay {GOOD} --journal {root}/journal", keys=(b"]", b"$", b"0", b"?"))
+    yield Command("demo", keys=_SCREEN)
+
+
+def missing_commands(runs: list[Command]) -> set[str]:
+    """Return the commands of agentdash that no run has."""
+    return set(COMMANDS) - {run.line.split()[0] for run in runs}

@@ -38,11 +38,6 @@ def test_header_has_what_there_is_room_for():
     assert all(width(drawn(cells)) <= cells for cells in range(1, 200))
 
 
-def test_zeros_are_left_out():
-    one = replace(SNAPSHOT, workers=(BY_NAME["deploy"],))
-    assert headline(80, one).startswith(" 1 needs you   1 sandbox problem    ")
-
-
 def test_title_of_the_terminal():
     assert title(SNAPSHOT) == "agentdash: 6 need you, 3 running, 3 sandbox problems"
     assert (

@@ -14,7 +14,7 @@ from agentdash.model.thread import Call
 from agentdash.model.worker import Sandbox
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines, sandbox_words
-from agentdash.tui.fleet.list import FleetList, empty_state
+from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import UNICODE
@@ -46,6 +46,10 @@ NEEDS = [
     ),
     *(short.asks(text) for text in ("Which port?", QUESTION)),
     short.IDLE,
+    *(
+        Fact(FactKind.REFUSED, "the approval policy refused", text, ObjectForm.COMMAND)
+        for text in ("npm publish", LONG_COMMAND)
+    ),
     short.provider(QUESTION),
     Fact(FactKind.SANDBOX, "sandbox failed:", "bwrap: setting up uid map: Permission denied"),
     short.crashed(None, QUESTION),
@@ -110,7 +114,6 @@ def test_a_folded_family_shows_who_needs_the_user():
     ("policy", "shown"),
     [
         (None, ""),
-        (Policy(), ""),
         (Policy(Filesystem.WORKSPACE, Network.OFF), "workspace"),
         (Policy(Filesystem.WORKSPACE, Network.ON), "workspace+net"),
         (Policy(Filesystem.CUSTOM, Network.MEDIATED), "custom+proxy"),
@@ -137,16 +140,6 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
     assert width(columns.titles("attention", "")) == cells + 1  # the gutter
-
-
-def test_empty_state_shows_what_each_source_did_not_find():
-    shown = text(empty_state(sample_fleet.empty_fleet(), False, 60))
-    assert "No workers yet." in shown
-    assert "codex      no Codex home at /home/dev/.codex" in shown
-    assert "tmux       no tmux server on /tmp/tmux-1000/default" in shown
-    assert "agentdash demo" in shown
-    assert "filter" in text(empty_state(SNAPSHOT, True, 60))
-    assert "Looking" in text(empty_state(None, False, 60))
 
 
 @pytest.mark.parametrize("before", [(45, 50), (120, 36)], ids=["narrow", "wide"])

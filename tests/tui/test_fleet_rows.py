@@ -131,11 +131,6 @@ def test_by_project_worktrees_follow_their_repository_and_families_are_folded():
     assert placed(workers, order._replace(shows_past=False))["shop /r/shop"] == ["parent"]
 
 
-def test_by_host_this_machine_comes_first():
-    workers = (worker_at("a", "/", host="zeta"), worker_at("b", "/", host="beta"), worker_at("c", "/"))
-    assert [*placed(workers, Order(groups="host"))] == ["this machine", "beta", "zeta"]
-
-
 @pytest.mark.parametrize("groups", GROUPINGS)
 def test_pinned_families_keep_their_place_above_all_groups(groups):
     pinned = [worker_at(name, "/r", pinned=True) for name in ("b", "a")]

@@ -54,12 +54,6 @@ def test_long_paths_are_broken_behind_slashes():
         "written",
     ]
     assert f.wrap(f"see {path}", 50) == ["see", path]
-    assert f.wrap("https://example.com/a-name-without-end", 16) == [
-        "https://",
-        "example.com/",
-        "a-name-without-e",
-        "nd",
-    ]
 
 
 def test_wrap_keeps_the_indent_of_code():

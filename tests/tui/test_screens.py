@@ -1,10 +1,14 @@
 """Snapshots of the dashboard at every supported size; `pytest --snapshot-update` accepts changes."""
 
+import xml.etree.ElementTree as ET
+
 import pytest
+from rich.cells import cell_len
 
 from agentdash.tui.app import AgentDash, Options
 
 from . import sample_fleet
+from .rendering import rows
 
 VIEWS = {
     "fleet": (sample_fleet.full_fleet, Options(), ()),
@@ -26,14 +30,20 @@ SCREENS = [
     ("view", "size"), SCREENS, ids=[f"{view}-{size[0]}x{size[1]}" for view, size in SCREENS]
 )
 def test_look(snap_compare, monkeypatch, view, size):
+    """And every row fits."""
     snapshot, options, keys = VIEWS[view]
     if view == "monochrome":
         monkeypatch.setenv("NO_COLOR", "1")
+    app = AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options)
 
     async def prepare(pilot):
         await pilot.pause()
         await pilot.press(*keys)
         await pilot.pause()
+        painted = rows(app)
+        assert len(painted) == size[1]
+        assert {cell_len(row) for row in painted} == {size[0]}
+        assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for row in painted for c in row)
+        ET.fromstring(app.export_screenshot())
 
-    app = AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options)
     assert snap_compare(app, terminal_size=size, run_before=prepare)

@@ -1,12 +1,10 @@
 """Replays: the transport bar at every size, and every key of time."""
 
-import asyncio
 import re
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from textual.widgets import Input
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.cli.family import playable
@@ -115,20 +113,6 @@ async def test_the_scrubber_shows_what_v_goes_to(stage):
     assert stage.message[0] in "≠!⊘✕▴→"
 
 
-@pytest.mark.parametrize("key", ["S", "/"])
-async def test_a_time_or_a_share_is_gone_to(stage, key):
-    await stage.press(key)
-    assert isinstance(stage.app.focused, Input)
-    await stage.press("escape")
-    assert not isinstance(stage.app.focused, Input)
-    await stage.press(key, *"2026-11-20T20:10:33.6Z", "enter")
-    assert stage.player._clock.now() == pytest.approx(1795205433.6)
-    await stage.press(key, *"0%", "enter")
-    assert stage.player.position == 1
-    await stage.press(key, *"100%", "enter")
-    assert stage.player.share == 1
-
-
 async def test_the_clock_stays_at_the_end(stage):
     stage.player.seek(1)
     stage.player._clock.set(now=stage.player.end + 30)
@@ -151,38 +135,6 @@ async def test_a_lone_session_has_the_whole_screen():
         assert app.root.is_zoomed
         await pilot.press("q")
         assert not app.is_running
-
-
-# ---------------------------------------------------------------- find texts
-
-
-async def done(stage, name):
-    """Wait until the threads of this name have ended, and what they found is drawn."""
-    await asyncio.gather(*(worker.wait() for worker in stage.app.workers if worker.name == name))
-    await stage.pilot.pause()
-    await stage.pilot.pause()
-
-
-async def found_text(stage, *keys):
-    """Press keys, wait until the search has ended, and return the message."""
-    await stage.press(*keys)
-    await done(stage, "find")
-    return stage.message
-
-
-async def test_find_in_this_session(stage):
-    first = await found_text(stage, "/", *"seatbelt", "enter")
-    match = re.match(r"(\d+) of (\d+): output: .*seatbelt", first)
-    assert match, first
-    count = int(match[2])
-    assert count > 1
-    numbers, times = [int(match[1])], [stage.player.read().at]
-    for _ in range(count):
-        numbers.append(int((await found_text(stage, "n")).split(" of ")[0]))
-        times.append(stage.player.read().at)
-    assert numbers == [(numbers[0] + step - 1) % count + 1 for step in range(count + 1)]
-    assert times[0] == times[-1]
-    assert not stage.player.playing
 
 
 async def test_worker_whose_pane_has_gone_stays(tmp_path):

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from agentdash.model.findings import difference
 from agentdash.model.fleet import StatePeriod
-from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import ScreenUsage
 from agentdash.model.thread import Moment, Tokens
@@ -187,15 +186,6 @@ def test_findings_have_both_sides(cells):
     shown = "".join(text(evidence_tab(BY_NAME["fix tests"], cells, LOOK)).split())
     for part in (sample_fleet.DENIED.message, sample_fleet.DENIED.got):
         assert "".join(part.split()) in shown
-
-
-def test_repository_in_words():
-    level = Repository("/srv", branch="main", commit="0" * 40, dirty=False)
-    assert level.in_words() == "main, unchanged"
-    busy = replace(level, dirty=True, worktree="fix")
-    assert busy.in_words() == "main, worktree fix, changed"
-    detached = replace(level, branch=None, dirty=None)
-    assert detached.in_words() == "detached at 000000000000"
 
 
 # ---------------------------------------------------------------- the widgets

@@ -1,9 +1,7 @@
 """The tabs Talk, Commands and Changes, and the reading of the session's file behind them."""
 
 import json
-import math
 import time
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -14,8 +12,7 @@ from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
 from agentdash.model.thread import Call
 from agentdash.replay.conversation import ConversationFile
-from agentdash.replay.index import Mark
-from agentdash.tui.app import AgentDash, Reading
+from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_lines, conversation_tab
@@ -172,26 +169,13 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         await pilot.press("enter")
         app.action_tab_named("Commands")
         everything = await shown(pilot, app)
-        player.seek(0.0)
-        player.seek_mark(Mark.COMMAND, 1)
+        player.seek(0.5)
         app.draw()
         for _ in range(200):
             await pilot.pause(0.05)
             if (now := await shown(pilot, app)) != everything:
                 break
         assert 1 <= sum("$" in line for line in now) < sum("$" in line for line in everything)
-
-
-def test_only_what_has_changed_is_read_again():
-    reader, log = Reading(lambda path: ConversationFile(Path(path)).read, interval=60.0), str(LOG)
-    job = reader.job(log, math.inf, asked="one")
-    assert reader.job(log, math.inf, asked="other") is None  # while it is read
-    job()
-    assert reader.found(log).turns
-    assert reader.job(log, math.inf, asked="other") is None  # just now
-    reader._interval = 0.0
-    assert reader.job(log, math.inf, asked="one") is None  # nothing new
-    assert reader.job(log, math.inf, asked="other") is not None
 
 
 def test_a_growing_file_is_read_on(tmp_path):

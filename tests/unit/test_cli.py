@@ -186,6 +186,8 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
+        (["check", "--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
+        (["check", "--denials", "--fail-on", "any"], "cannot be used with --denials"),
         (["split"], "not inside tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],

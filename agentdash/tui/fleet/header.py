@@ -41,7 +41,7 @@ _CAPTION_FROM_LINES: Final = 20
 
 def _counts(numbers: dict[str, int]) -> dict[str, str]:
     """Return the counts in words: `2 need you`, `3 running`; zeros are left out."""
-    counted = ((name, words, numbers[name]) for name, words in _WORDS.items())
+    counted = ((name, words, numbers.get(name, 0)) for name, words in _WORDS.items())
     return {name: f"{number} {words[number != 1]}" for name, words, number in counted if number}
 
 

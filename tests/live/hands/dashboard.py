@@ -175,7 +175,8 @@ OPENS: Walk = (
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
     (":", PALETTE),
-    ('"sandboxes"', shows("Show only workers whose sandboxes")),
+    ("escape", in_list),
+    ('":sandboxes"', shows("Show only workers whose sandboxes")),  # in one read of the terminal
     ("enter", in_sandboxes),
     ("escape", whole),
     *ON_DENIED,

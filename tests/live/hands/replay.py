@@ -99,6 +99,10 @@ LIBRARY: Walk = (
     ('"kanban"', None),
     ("enter", shows('"kanban"  2 hits', "esc back")),
     ("escape", lacks("esc back")),
+    ('"/o\rSsandbox\r?"', LIBRARY_HELP),  # in one read of the terminal
+    ("escape", UNCOVERED),
+    ("escape", lacks("esc back")),
+    ("escape", lacks(" / o ")),
     ("?", LIBRARY_HELP),
     ("escape", UNCOVERED),
     ("click ? help", LIBRARY_HELP),
