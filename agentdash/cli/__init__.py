@@ -1,4 +1,4 @@
-"""The command line: one module per command, imported when the command runs, to keep `--version` fast."""
+"""The command line. A module of commands is imported when one of them runs, to keep `--version` fast."""
 
 from __future__ import annotations
 
