@@ -18,8 +18,7 @@ from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.cli.attention import UserAttention
-from agentdash.demo.day import demo_events
-from agentdash.demo.play import demo_conversations, demo_hub, demo_scenes
+from agentdash.demo.day import DayConversations, demo_events, demo_hub, demo_scenes
 from agentdash.engine.hub import Hub
 from agentdash.model.events import Event, decode, encode
 from agentdash.replay.clock import VirtualClock
@@ -108,7 +107,7 @@ def today(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     """Provide the demo at a time (seconds)."""
     hub, clock = demo_hub(at=at)
     clock.set(paused=True)
-    options = Options(theme=theme, open_conversation=demo_conversations(clock).open)
+    options = Options(theme=theme, open_conversation=DayConversations(clock).open)
     yield hub, AgentDash(hub, clock, options=options)
 
 
@@ -117,7 +116,7 @@ def story(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     """Provide the demo as its users see it, with captions, at a time (seconds)."""
     hub, clock = demo_hub(at=at)
     clock.set(paused=True)
-    options = Options(theme=theme, banner="DEMO", open_conversation=demo_conversations(clock).open)
+    options = Options(theme=theme, banner="DEMO", open_conversation=DayConversations(clock).open)
     user = UserAttention(hub, clock)
     yield hub, DemoApp(hub, clock, demo_scenes(), options=options, attention=user)
 

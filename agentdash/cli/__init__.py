@@ -1,4 +1,4 @@
-"""The command line: one module per command, imported when the command runs, to keep `--version` fast."""
+"""The command line. A module of commands is imported when one of them runs, to keep `--version` fast."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ COMMANDS: Final = {
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
     "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
-    "completion": _Entry("completion", "Set up", "Completion for bash, zsh and fish"),
+    "completion": _Entry("config", "Set up", "Completion for bash, zsh and fish"),
     "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
 
@@ -132,10 +132,7 @@ class _Commands(click.Group):
 )
 @options(FLEET_OPTIONS, HOST_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
 @click.option(
-    "--close-with",
-    metavar="PANE",
-    hidden=True,
-    help="Exit when this pane of the same tmux server closes.",
+    "--close-with", metavar="PANE", hidden=True, help="Exit when this pane of the same tmux server closes."
 )
 @click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context

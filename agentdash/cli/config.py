@@ -1,10 +1,12 @@
-"""`agentdash config`: print the defaults, and check the file."""
+"""`agentdash config`: print the defaults, and check the file; `agentdash completion`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
+from click.shell_completion import get_completion_class
 
 from agentdash.cli.paths import FILE
 from agentdash.config import Config, ConfigError, Problem, config_file, default_text, place_of, read
@@ -83,3 +85,36 @@ def key_problems(keys: dict[str, str], text: str) -> list[Problem]:
 
     wrong = ((place_of(text, ("keys", each.action)), clean_line(str(each))) for each in keymap_errors(keys))
     return sorted(Problem(*place, message) for place, message in wrong)
+
+
+# ------------------------------------------------------------
+
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_BEFORE: Final = {
+    # a fresh .zshrc has not loaded the completion system yet
+    "zsh": "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n",
+    # fish makes completions from manual pages, which offer the options of all commands
+    "fish": "complete --erase --command agentdash\n",
+}
+"""Lines before the script of click."""
+_VARIABLE: Final = "_AGENTDASH_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS), metavar="SHELL")
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script that completes commands, flags and workers in SHELL: bash, zsh or fish.
+
+    \b
+    eval "$(agentdash completion bash)"                  in ~/.bashrc
+    eval "$(agentdash completion zsh)"                   in ~/.zshrc
+    agentdash completion fish > ~/.config/fish/completions/agentdash.fish
+    """
+    completer = get_completion_class(shell)
+    if completer is None:
+        raise click.UsageError(f"the installed version of click does not support {shell}")
+    click.echo(
+        _BEFORE.get(shell, "") + completer(context.find_root().command, {}, "agentdash", _VARIABLE).source()
+    )

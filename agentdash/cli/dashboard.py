@@ -55,11 +55,11 @@ def demo(speed: str, **given: Any) -> None:
     config = config_of(given)
     with terminal():
         from agentdash.cli.attention import UserAttention
-        from agentdash.demo.play import demo_conversations, demo_hub, demo_scenes
+        from agentdash.demo.day import DayConversations, demo_hub, demo_scenes
         from agentdash.tui.app import DemoApp
 
         hub, clock = demo_hub(SPEEDS[speed])
-        conversations = demo_conversations(clock)
+        conversations = DayConversations(clock)
         options = screen_options(config, banner="DEMO", open_conversation=conversations.open)
         user = UserAttention(hub, clock)
         run_app(DemoApp(hub, clock, demo_scenes(), options=options, attention=user), hub)

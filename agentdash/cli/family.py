@@ -40,34 +40,21 @@ def playable(target: str, config: Config, journal: Path, now: float) -> Playable
     """
     if (recording := find_recording(journal, target)) is not None:
         return Playable(Family(recording.name, ()), recording_streams(recording, now))
-    family = family_of(target, config)
-    return Playable(family, journal_streams(journal, family, now))
-
-
-def family_of(target: str, config: Config) -> Family:
-    """Return the family of a thread.
-
-    Args:
-        target: a thread id or its prefix, or the path of a rollout file.
-
-    Raises:
-        click.UsageError: no thread matches, or its rollout cannot be read.
-    """
     home = CodexHome(config.codex_home or default_home())
     try:
         family = find_family(home, target)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
-    for path in family.paths:
-        if thread_id(path) == family.thread:
-            try:
-                with open_regular(path):
-                    continue
-            except OSError as error:
-                reason = error.strerror or str(error)
-                raise click.UsageError(f"{clean_line(str(path))} cannot be read: {reason}") from error
+    for path in (each for each in family.paths if thread_id(each) == family.thread):
+        try:
+            with open_regular(path):
+                continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise click.UsageError(f"{clean_line(str(path))} cannot be read: {reason}") from error
     known = recalled(home, filter(None, map(thread_of_log, family.paths)))
-    return family._replace(memories=tuple(known.values()))
+    family = family._replace(memories=tuple(known.values()))
+    return Playable(family, journal_streams(journal, family, now))
 
 
 def recalled(home: CodexHome, threads: Iterable[str]) -> dict[str, ThreadMemory]:

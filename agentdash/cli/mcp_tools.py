@@ -79,8 +79,7 @@ class Tools:
         self,
         target: Target,
         until: Annotated[
-            list[str] | None,
-            Field(description="States to wait for. Default: all but running and unknown."),
+            list[str] | None, Field(description="States to wait for. Default: all but running and unknown.")
         ] = None,
         timeout_seconds: Annotated[float, Field(ge=0, le=_MAX_WAIT_S)] = _DEFAULT_WAIT_S,
     ) -> str:

@@ -19,10 +19,7 @@ class UserPath(click.Path):
         super().__init__(path_type=Path, **checks)
 
     def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         """Return the path; fail where it is empty, or its home directory or what it names does not exist."""
         if not os.fspath(value).strip():  # `--codex-home "$UNSET"`

@@ -35,13 +35,7 @@ from agentdash.tui import start_up
 @click.argument("target", required=False, metavar="[THREAD|FILE]", callback=not_empty)
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @SPEED_OPTION
-@click.option(
-    "--export",
-    "exported",
-    type=PATH,
-    metavar="FILE",
-    help="Write a report: .html or .md.",
-)
+@click.option("--export", "exported", type=PATH, metavar="FILE", help="Write a report: .html or .md.")
 @click.option(
     "--redact",
     is_flag=True,
@@ -122,12 +116,7 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
 
 
 def _play(
-    target: str,
-    config: Config,
-    *,
-    speed: float,
-    journal: Path | None,
-    at: str | float | None = None,
+    target: str, config: Config, *, speed: float, journal: Path | None, at: str | float | None = None
 ) -> None:
     """Play the family of a thread, from a time as typed (`20:14`) or in unix seconds, until it is closed.
 

@@ -49,9 +49,7 @@ class _StatusCommand(click.Command):
     help="Keep watching: one line of JSON for each change, schema agentdash.change/2.",
 )
 @click.option(
-    "--follow",
-    is_flag=True,
-    help="Keep watching: one sentence for each change, for logs and screen readers.",
+    "--follow", is_flag=True, help="Keep watching: one sentence for each change, for logs and screen readers."
 )
 @click.option(
     "--heartbeat",

@@ -1,10 +1,10 @@
-"""Turn `day.toml` into events on a virtual clock."""
+"""The demo: `day.toml` as events on a virtual clock, the hub that plays them, and its conversations."""
 
 from __future__ import annotations
 
 import tomllib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -23,15 +23,18 @@ from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.conversation import ConversationBuilder
+from agentdash.engine.hub import Hub
 from agentdash.model import events as e
 from agentdash.model.conversation import Conversation
 from agentdash.model.events import Event, ThreadEvent
+from agentdash.model.fleet import Fleet
 from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.requested import RequestLayer
-from agentdash.model.source import Clock
+from agentdash.model.source import Clock, Emit, FleetChannel
+from agentdash.replay.clock import VirtualClock
 from agentdash.sandbox.flags import read_flags
 
 _DATA: Final = Path(__file__).parent
@@ -67,9 +70,13 @@ _LINES: Final = 30
 
 def demo_events() -> tuple[float, list[e.Event]]:
     """Return the start of the day (unix seconds), and all its events, unordered."""
-    day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
-    start: datetime = day["start"]
-    return start.timestamp(), list(_day(day, start.timestamp()))
+    day = _read_day()
+    start = day["start"].timestamp()
+    return start, list(_day(day, start))
+
+
+def _read_day() -> dict[str, Any]:
+    return tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
 
 
 def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
@@ -357,21 +364,15 @@ def session_path(thread: str, agent: str) -> str:
 
 
 class DayConversations:
-    """Reads conversations of the day as they are at the time of its clock.
+    """Reads conversations of the day as they are at the time of its clock."""
 
-    Args:
-        day: returns the events of the day, in any order; called when the first conversation is read.
-        clock: the time up to which things have happened.
-    """
-
-    def __init__(self, day: Callable[[], Sequence[Event]], clock: Clock) -> None:
-        self._day = day
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     @cached_property
     def _by_thread(self) -> dict[str, list[ThreadEvent]]:
         threads: dict[str, list[ThreadEvent]] = {}
-        for event in sorted(self._day(), key=lambda event: event.at):
+        for event in sorted(demo_events()[1], key=lambda event: event.at):
             if isinstance(event, ThreadEvent):
                 threads.setdefault(event.thread, []).append(event)
         return threads
@@ -388,3 +389,57 @@ class DayConversations:
             return builder.conversation()
 
         return read
+
+
+# ------------------------------------------------------------
+# The hub. The day is parsed when it runs: the first picture comes first
+
+
+def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
+    """Return a hub over the scripted day, and its clock.
+
+    Args:
+        speed: virtual seconds per real second.
+        at: seconds of the day that have passed already.
+    """
+    clock = VirtualClock(_read_day()["start"].timestamp() + at, speed)
+    return Hub([ScriptedSource(clock)], clock), clock
+
+
+def demo_scenes() -> list[tuple[float, str]]:
+    """Return what to look at, each from when on (unix seconds)."""
+    day = _read_day()
+    return [(day["start"].timestamp() + scene["at"], scene["says"]) for scene in day["scene"]]
+
+
+class ScriptedSource:
+    """A source that emits each event of the day at its time."""
+
+    name = "script"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return sorted(demo_events()[1], key=lambda event: event.at)
+
+    @cached_property
+    def _times(self) -> list[float]:
+        return [event.at for event in self._events]
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return all events that are due."""
+        del fleet
+        return self._events[: bisect_right(self._times, self._clock.now())]
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit events as they become due; return after the last one."""
+        del channel
+        emitted = 0
+        while emitted < len(self._events):
+            due = bisect_right(self._times, self._clock.now())
+            emit(self._events[emitted:due])
+            emitted = max(emitted, due)
+            if emitted < len(self._events):
+                await self._clock.sleep_until(self._times[emitted])

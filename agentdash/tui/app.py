@@ -200,6 +200,11 @@ class AgentDash(BaseApp[None]):
         """The selected worker."""
         return self._by_id.get(self.selected_id or "")
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the cursor rests, so that the selected worker is shown in detail."""
+        return time.monotonic() - self._moved_at >= _REST_S
+
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
         return self.root
@@ -251,7 +256,7 @@ class AgentDash(BaseApp[None]):
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
-            is_at_rest=time.monotonic() - self._moved_at >= _REST_S,
+            is_at_rest=self.is_at_rest,
             banner=self.options.banner,
             caption=self.caption(),
             feed_error=problem,

@@ -211,13 +211,7 @@ class ReplayApp(AgentDash):
     LEGEND = tuple(sign[1:] for sign in _SIGNS)
 
     def __init__(
-        self,
-        feed: Feed,
-        clock: Clock,
-        player: Player,
-        *,
-        export: Callable[[Path], str],
-        options: Options,
+        self, feed: Feed, clock: Clock, player: Player, *, export: Callable[[Path], str], options: Options
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
         self.bar = Transport()

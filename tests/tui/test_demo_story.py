@@ -3,7 +3,7 @@
 import asyncio
 
 from agentdash.cli.attention import UserAttention
-from agentdash.demo.play import demo_hub, demo_scenes
+from agentdash.demo.day import demo_hub, demo_scenes
 from agentdash.tui.app import DemoApp
 from agentdash.tui.fleet.rows import Order, arrange
 from agentdash.tui.options import Options

@@ -12,10 +12,8 @@ from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Got, Sandbox
 from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.spans import plain, width
-from agentdash.tui.worker.evidence import evidence_tab
-from agentdash.tui.worker.overview import heading, overview, remedies, summary, timeline
-from agentdash.tui.worker.panel import TABS, tab_bar
-from agentdash.tui.worker.sandbox_table import sandbox_table
+from agentdash.tui.worker.overview import heading, overview, remedies, sandbox_table, summary, timeline
+from agentdash.tui.worker.panel import TABS, evidence_tab, tab_bar
 from tests import demo_day
 
 from . import sample_fleet

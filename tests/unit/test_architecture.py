@@ -100,7 +100,6 @@ OPENERS = {
     "cli/stdin.py": "/dev/tty, and a file that is written",
     "collect/processes/linux.py": "/proc",
     "demo/day.py": "data of the package",
-    "demo/play.py": "data of the package",
     "files.py": "the opener of everything else",
     "guide/__init__.py": "data of the package",
     "peers.py": "/proc",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.demo import play
+from agentdash.demo import day
 from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -43,7 +43,7 @@ def test_every_finding_kind_is_shown(minute: tuple[set[str], set[str]]) -> None:
 
 def test_thread_ids_are_unique() -> None:
     heads = (
-        path.read_bytes().partition(b"\n")[0] for path in Path(play.__file__).parent.glob("rollouts/*.jsonl")
+        path.read_bytes().partition(b"\n")[0] for path in Path(day.__file__).parent.glob("rollouts/*.jsonl")
     )
     assert [
         thread for thread, n in Counter(json.loads(head)["payload"]["id"] for head in heads).items() if n > 1

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentdash.cli import app as command_line
 from agentdash.cli.attention import UserAttention
-from agentdash.demo.play import demo_hub
+from agentdash.demo.day import demo_hub
 from agentdash.engine.judge.attention import known_findings, known_kinds
 from agentdash.model.causes import causes
 from agentdash.model.policy import Network

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.cli.attention import UserAttention
-from agentdash.demo.play import demo_hub
+from agentdash.demo.day import demo_hub
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import WorkerReport, document
 from agentdash.engine.judge.attention import NO_SESSION, bookmark_of, is_of

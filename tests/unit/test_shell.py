@@ -15,7 +15,7 @@ import pytest
 from agentdash import version
 from agentdash.cli import app
 from agentdash.collect.clock import SystemClock
-from agentdash.demo.play import demo_hub
+from agentdash.demo.day import demo_hub
 from agentdash.store.status_file import Publisher
 from man.make import commands_of, page
 from tests.unit.test_cli import agentdash

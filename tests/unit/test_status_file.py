@@ -17,7 +17,7 @@ from agentdash.cli.fleet_access import read_fleet
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import linux_confinement
 from agentdash.config import Config
-from agentdash.demo.play import demo_hub
+from agentdash.demo.day import demo_hub
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.process import Kernel
 from agentdash.model.states import State
