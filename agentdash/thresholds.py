@@ -53,12 +53,8 @@ def failures_in_a_row(worker: Worker) -> int:
     if not ended:
         return 0
     newest = _essence(ended[0])
-    return len(list(takewhile(lambda call: _has_failed(call) and _essence(call) == newest, ended)))
+    return len(list(takewhile(lambda call: call.failed and _essence(call) == newest, ended)))
 
 
 def _essence(call: Call) -> tuple[str, str]:
     return call.tool, call.script or call.text
-
-
-def _has_failed(call: Call) -> bool:
-    return call.outcome not in ("ended", "running") or bool(call.exit_code)

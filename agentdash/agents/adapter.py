@@ -61,14 +61,6 @@ class IdentifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "worker"
 
 
-class StateTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The `[state]` table: the files that one worker CLI keeps its state in."""
-
-    paths: tuple[StatePath, ...]
-    tested: tuple[str, ...] = ()
-    """Versions that were observed to write these paths; empty: from what others have published."""
-
-
 class UnreadableSessionError(Exception):
     """A session file that is there cannot be read; the message is which one, and why."""
 
@@ -153,8 +145,7 @@ class Adapter:
     @cached_property
     def state_paths(self) -> tuple[StatePath, ...]:
         """The rows of the `[state]` table; empty without one."""
-        table = self.tables.get("state")
-        return () if table is None else msgspec.convert(table, StateTable).paths
+        return msgspec.convert(self.tables.get("state", {}).get("paths", ()), tuple[StatePath, ...])
 
     def is_session_log(self, path: str) -> bool:
         """Return whether an open file of one of its processes is the log of a session."""

@@ -14,7 +14,7 @@ from agentdash.agents.chats import ChatFacts
 from agentdash.agents.copilot import CopilotFacts
 from agentdash.agents.gemini import GeminiFacts
 from agentdash.agents.line_events import LineEvents
-from agentdash.agents.opencode import OpencodeLogFacts
+from agentdash.agents.opencode import OpencodeFacts
 from agentdash.agents.qwen import QwenFacts
 from agentdash.model.decoders import decoded
 from agentdash.model.events import ThreadEvent, ThreadStarted
@@ -26,8 +26,8 @@ _FACTS: Final[dict[str, Callable[[], ChatFacts]]] = {
     "gemini": GeminiFacts,
     "qwen": QwenFacts,
     "copilot": CopilotFacts,
-    "opencode": OpencodeLogFacts,
-    "kilo": OpencodeLogFacts,
+    "opencode": OpencodeFacts,
+    "kilo": OpencodeFacts,
 }
 _REMEMBERED: Final = 1_000
 """Messages and calls that records may repeat."""

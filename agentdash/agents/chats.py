@@ -11,7 +11,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
@@ -32,6 +34,7 @@ from agentdash.model.events import (
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.prompts import asked, question_of, without_context
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, merged_usage
 
 _INTERVAL_S: Final = 0.5
@@ -48,6 +51,8 @@ _READ_BYTES: Final = 1 << 20
 _MAX_TEXT_CHARS: Final = 200
 _MAX_QUESTION_CHARS: Final = 2_000
 _CLOCK_TOLERANCE_S: Final = 1.0
+_MAX_EDITS: Final = 50
+"""Files kept of a chat, those edited last."""
 
 
 def is_same_place(process: Process, place: Path, proc: Path = Path("/proc")) -> bool:
@@ -141,6 +146,10 @@ class ChatFacts:
         self.trouble: str | None = None
         self.usages: tuple[ModelUsage, ...] = ()
         self.context: int | None = None
+        self.at: float | None = None
+        """Time of the newest record (unix seconds)."""
+        self._changing: dict[str, Edit] = {}
+        """Files that open calls are to change, by call."""
         self._said = ""
         """The newest message of the model in this turn."""
         self.tell: Callable[..., None] = lambda _event, **_fields: None
@@ -153,12 +162,17 @@ class ChatFacts:
 
     def add(self, record: dict[str, Any]) -> None:
         """Add a record. Never raises."""
+        self.at = parse_iso(str(record.get("timestamp")))
+        self.add_record(record)
+
+    def add_record(self, record: dict[str, Any]) -> None:
+        """Add a record whose time is `at`."""
         raise NotImplementedError
 
-    def set_turn(self, turn: Any, at: float | None, why: object = "") -> None:
-        """Set where the turn is, since a time (unix seconds)."""
+    def set_turn(self, turn: Any, why: object = "") -> None:
+        """Set where the turn is since the newest record, if it was not there before."""
         if turn != self.turn:
-            self.since = at
+            self.since = self.at
         self.turn = turn
         self.why = clean_text(why)
         if turn == "ended":
@@ -168,14 +182,14 @@ class ChatFacts:
         elif turn == "interrupted":
             self.tell(TurnEnded, how="aborted", reason="interrupted")
 
-    def begin(self, prompt: str, at: float | None) -> None:
+    def begin(self, prompt: str) -> None:
         """Begin a turn with a prompt of the user."""
         self.name = self.name or clean_text(asked(without_context(prompt))) or None
         self.trouble = None
         self.asks = ""
         self.turn = None
         self._said = ""
-        self.set_turn("open", at)
+        self.set_turn("open")
         self.tell(MessageLogged, role="user", text=clean_block(without_context(prompt)))
 
     def say(self, text: object, key: object = None) -> None:
@@ -214,6 +228,8 @@ class ChatFacts:
         if call:
             is_command = name in SHELLS
             changes = _changes(name, values)
+            for change in changes:
+                self._changing[str(call)] = Edit(change.path, 0.0, clean_line(f"{name} {change.path}"))
             self.tell(
                 CallStarted,
                 key=call,
@@ -229,6 +245,10 @@ class ChatFacts:
         self, call: object, output: object, outcome: Outcome = "ended", exit_code: int | None = None
     ) -> None:
         """Tell the end of a call, where its id is known."""
+        edit = self._changing.pop(str(call), None)
+        if edit is not None and outcome == "ended" and self.at and edit.path.startswith("/"):
+            others = (each for each in self.edits if each.path != edit.path)
+            self.edits = (replace(edit, at=self.at), *others)[:_MAX_EDITS]
         if call:
             text = clean_block(output if isinstance(output, str) else "")
             name = clean_line(str(call))
@@ -246,21 +266,9 @@ class ChatFacts:
         Args:
             by: how the chat was found.
         """
-        return Chat(
-            by=by,
-            name=self.name,
-            model=self.model,
-            total=sum(each.usage.total for each in self.usages) or None,
-            by_model=self.usages,
-            context=self.context,
-            tool=self.tool,
-            edits=self.edits,
-            asks=self.asks,
-            turn=self.turn,
-            since=self.since,
-            why=self.why,
-            trouble=self.trouble,
-        )
+        total = sum(each.usage.total for each in self.usages) or None
+        known = {name: getattr(self, name) for name in Chat.__struct_fields__ if hasattr(self, name)}
+        return Chat(by=by, total=total, by_model=self.usages, **known)
 
 
 class ChatLog:
@@ -373,14 +381,6 @@ def seen_chat(process: Process, at: float, session: str, chat: Chat) -> SessionS
     )
 
 
-class Candidate(NamedTuple):
-    """A chat that may be that of a process."""
-
-    path: Path
-    by: str
-    """How it is known to be its own if it is the only one."""
-
-
 class ChatFiles(Chats):
     """Reads chats in JSON lines.
 
@@ -412,20 +412,18 @@ class ChatFiles(Chats):
         except OSError as error:
             raise UnreadableSessionError(f"{error.filename}: {error.strerror}") from error
 
-    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
-        """Return the chats of a directory that may be that of a process.
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> dict[Path, str]:
+        """Return the chats of a directory that may be that of a process, each with how it is known to be its
+        own if it is the only one.
 
         Raises:
             OSError: the directory or a file cannot be read.
         """
         if not is_alone:
-            return []
+            return {}
         by = "the only chat of its directory that was written since it began"
-        return [
-            Candidate(path, f"{path.name}, {by}")
-            for path in files_of(directory, self._pattern)
-            if is_written_since(path, process)
-        ]
+        found = files_of(directory, self._pattern)
+        return {path: f"{path.name}, {by}" for path in found if is_written_since(path, process)}
 
     def session_id(self, path: Path) -> str:
         """Return the id of a chat's session."""
@@ -448,7 +446,8 @@ class ChatFiles(Chats):
         followed.stamp = stamp
         followed.listed_at = at
         found = self.candidates(directory, process, is_alone=is_alone)
-        if len(found) != 1:
+        path = next(iter(found)) if len(found) == 1 else None
+        if path is None:
             followed.log = None
-        elif followed.log is None or followed.log.path != found[0].path:
-            followed.log = ChatLog(found[0].path, self._new_facts, found[0].by)
+        elif followed.log is None or followed.log.path != path:
+            followed.log = ChatLog(path, self._new_facts, found[path])

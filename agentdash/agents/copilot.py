@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.chats import Candidate, ChatFacts, ChatFiles, files_of, is_written_since, token_counts
+from agentdash.agents.chats import ChatFacts, ChatFiles, files_of, is_written_since, token_counts
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
-from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _EVENTS: Final = "*/events.jsonl"
@@ -36,7 +35,7 @@ class CopilotFacts(ChatFacts):
         cwd = context.get("cwd") if isinstance(context, dict) else None
         return cwd, data.get("copilotVersion"), None
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add_record(self, record: dict[str, Any]) -> None:
         """Add an event; others than messages, errors and usage are ignored."""
         data = record.get("data")
         if not isinstance(data, dict):
@@ -45,25 +44,25 @@ class CopilotFacts(ChatFacts):
         if record.get("type") == "session.usage_record":
             self._count(data.get("usage"), is_own=is_own)
         elif is_own:  # and not of a sub-agent
-            self._add_own(str(record.get("type")), data, parse_iso(str(record.get("timestamp"))))
+            self._add_own(str(record.get("type")), data)
 
-    def _add_own(self, kind: str, data: dict[str, Any], at: float | None) -> None:
+    def _add_own(self, kind: str, data: dict[str, Any]) -> None:
         match kind:
             case "user.message":
-                self.begin(str(data.get("content") or ""), at)
+                self.begin(str(data.get("content") or ""))
             case "assistant.turn_start":
                 self._calls_tools = True  # until its answer is there
-                self.set_turn("open", at)
+                self.set_turn("open")
             case "assistant.message":
                 self._answer(data)
             case "tool.execution_complete":
                 self._end(data)
             case "assistant.turn_end" if not self._calls_tools:
-                self.set_turn("ended", at)
+                self.set_turn("ended")
             case "session.error":
-                self.set_turn("failed", at, data.get("message") or "an error")
+                self.set_turn("failed", data.get("message") or "an error")
             case "abort":
-                self.set_turn("interrupted", at)
+                self.set_turn("interrupted")
 
     def _answer(self, data: dict[str, Any]) -> None:
         self.set_model(data.get("model"))
@@ -112,7 +111,7 @@ class CopilotSessions(ChatFiles):
     def __init__(self) -> None:
         super().__init__(_sessions, _EVENTS, CopilotFacts)
 
-    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> dict[Path, str]:
         """Return the sessions that a process has open.
 
         Raises:
@@ -120,11 +119,11 @@ class CopilotSessions(ChatFiles):
         """
         del is_alone  # the locks name their processes
         lock = f"inuse.{process.inner_pid}.lock"
-        return [
-            Candidate(path, f"{lock} in the directory of the session")
+        return {
+            path: f"{lock} in the directory of the session"
             for path in files_of(directory, _EVENTS)
             if path.with_name(lock).exists() and is_written_since(path.with_name(lock), process)
-        ]
+        }
 
     def session_id(self, path: Path) -> str:
         """Return the id of a session: the name of its directory."""

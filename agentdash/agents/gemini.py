@@ -16,7 +16,6 @@ from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Outcome
 from agentdash.model.process import Process
-from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
@@ -52,20 +51,19 @@ class GeminiFacts(ChatFacts):
         project, home = path.parents[1].name, path.parents[3]
         return next((cwd for cwd, name in _projects(home).items() if name == project), None), None, None
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add_record(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages are ignored."""
-        at = parse_iso(str(record.get("timestamp")))
         match record.get("type"):
             case "user":
                 if (prompt := prompt_text(record.get("content"))) is not None:
-                    self.begin(prompt, at)
+                    self.begin(prompt)
             case "gemini":
-                self.set_turn(None, at)
+                self.set_turn(None)
                 self._answer(record)
             case "error":
-                self.set_turn("failed", at, record.get("content") or "")
+                self.set_turn("failed", record.get("content") or "")
             case "info" if record.get("content") == _CANCELLED:
-                self.set_turn("interrupted", at)
+                self.set_turn("interrupted")
 
     def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("model"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,19 +18,17 @@ from agentdash.agents.chats import (
     seen_chat,
     token_counts,
 )
+from agentdash.agents.session_rows import reading, records
 from agentdash.agents.settings_files import options, typed
-from agentdash.agents.sqlite_files import database_stamp, open_database
-from agentdash.model.changes import Edit
+from agentdash.agents.sqlite_files import database_stamp
 from agentdash.model.decoders import decoded, field
 from agentdash.model.events import Outcome, SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.prompts import asked, without_context
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
-from agentdash.model.times import parse_iso, possible_time
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _CLOCK_TOLERANCE_MS: Final = 1_000
@@ -39,19 +36,13 @@ _BY_ID: Final = "SELECT * FROM session WHERE id = ?"
 _BY_DIRECTORY: Final = (
     "SELECT * FROM session WHERE directory = ? AND parent_id IS NULL AND time_updated >= ? LIMIT 2"
 )
-_MESSAGES: Final = (
-    "SELECT id, substr(data, 1, 100000) AS data FROM message WHERE session_id = ?"
-    " ORDER BY time_created DESC, id DESC LIMIT 12"
-)
+_NEWEST: Final = 12
+"""Messages of a running session that are read."""
+_MAX_ROW_CHARS: Final = 100_000
 _PROMPT: Final = (
     "SELECT substr(data, 1, 100000) AS data FROM part WHERE message_id ="
     " (SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT 1) ORDER BY id LIMIT 10"
 )
-_PARTS: Final = (
-    "SELECT substr(data, 1, 100000) AS data FROM part WHERE message_id = ? ORDER BY id DESC LIMIT 60"
-)
-_EDITORS: Final = ("edit", "write")
-"""Tools that state the file they change (1.18)."""
 _REFUSALS: Final[dict[str, Outcome]] = {
     "user rejected permission": "refused-by-user",
     "a rule which prevents you": "refused-by-policy",
@@ -81,10 +72,10 @@ class OpencodeSessions(Chats):
         if stamp == followed.stamp:
             return followed.seen
         try:
-            with closing(open_database(file)) as database:
+            with reading(file) as database:
                 found = _session(database, process, at)
-        except (sqlite3.Error, ValueError, LookupError) as error:
-            raise UnreadableSessionError(f"{file}: {error}") from error
+        except OSError as error:
+            raise UnreadableSessionError(f"{file}: {error.strerror}") from error
         followed.stamp = stamp
         return found
 
@@ -105,23 +96,14 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     Raises:
         sqlite3.Error: the database cannot be read, or has other tables.
         LookupError: the sessions lack a column.
-        ValueError: a record is malformed.
+        OSError: the newest messages are too large.
     """
-    database.row_factory = sqlite3.Row
     row, by = _row(database, process)
     if row is None:
         return None
     facts = OpencodeFacts()
-    messages = database.execute(_MESSAGES, (row["id"],)).fetchall()
-    for each in reversed(messages):
-        facts.add(decoded(each["data"]))
-    newest = (part for each in messages for part in _parts(database, each))
-    if tools := [part for part in newest if part.get("type") == "tool"]:
-        facts.set_tool(tools[0].get("tool"), field(tools[0], "state").get("input"))
-        facts.edits = _edits(tools)
-    if facts.turn == "ended":
-        texts = (part.get("text") for part in _parts(database, messages[0]) if part.get("type") == "text")
-        facts.say(next(texts, ""))
+    for line in records(database, row["id"], _NEWEST, _MAX_ROW_CHARS):
+        facts.add(line)
     title = str(row["title"] or "")
     if _NEW_TITLE.match(title):
         parts = [decoded(part["data"]) for part in database.execute(_PROMPT, (row["id"],))]
@@ -130,26 +112,6 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     facts.name = clean_text(asked(without_context(title))) or None
     facts.count(row)
     return seen_chat(process, at, str(row["id"]), facts.chat(by))
-
-
-def _parts(database: sqlite3.Connection, message: sqlite3.Row) -> list[dict[str, Any]]:
-    """Return the newest parts of a message, the last one first."""
-    return [decoded(part["data"]) for part in database.execute(_PARTS, (message["id"],))]
-
-
-def _edits(tools: list[dict[str, Any]]) -> tuple[Edit, ...]:
-    """Return the newest edit of each file by calls of `edit` and `write`, the last one first, that have ended
-    well."""
-    found: dict[str, Edit] = {}
-    for part in tools:
-        state = field(part, "state")
-        given, times = state.get("input"), state.get("time")
-        if part.get("tool") in _EDITORS and state.get("status") == "completed" and isinstance(given, dict):
-            path = clean_line(str(given.get("filePath") or ""))
-            at = _seconds(times.get("end")) if isinstance(times, dict) else None
-            if path.startswith("/") and at is not None:
-                found.setdefault(path, Edit(path, at, f"{part['tool']} {path}"))
-    return tuple(found.values())
 
 
 def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | None, str]:
@@ -165,37 +127,54 @@ def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | 
 
 
 class OpencodeFacts(ChatFacts):
-    """The facts of a session, by its newest messages."""
+    """The facts of a session, by the lines that `session_rows` makes of it."""
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Add a message. The user's begin turns."""
-        times = record.get("time")
-        times = times if isinstance(times, dict) else {}
-        created, completed = _seconds(times.get("created")), _seconds(times.get("completed"))
-        error = record.get("error")
-        if record.get("role") != "assistant":
-            self.begin("", created)
-            return
-        self.turn = None
+    def add_record(self, record: dict[str, Any]) -> None:
+        """Add a line."""
+        match record.get("type"):
+            case "prompt":
+                self.set_model(field(record, "model").get("modelID"))
+                self.begin(str(record.get("text") or ""))
+            case "text":
+                self.say(record.get("text"))
+            case "call":
+                self.set_tool(record.get("tool"), record.get("input"), record.get("call"))
+            case "result":
+                self._end_call(record)
+            case "answer":
+                self._answer(record)
+
+    def _end_call(self, record: dict[str, Any]) -> None:
+        error = str(record.get("error") or "")
+        refused = (outcome for words, outcome in _REFUSALS.items() if words in error)
+        outcome = next(refused, "failed" if record.get("status") == "error" else "ended")
+        code = field(record, "metadata").get("exit")
+        output = record.get("output") or error
+        self.end_call(record.get("call"), output, outcome, code if isinstance(code, int) else None)
+
+    def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("modelID"))
-        self._set_context(record.get("tokens"))
-        if isinstance(error, dict) and error.get("name") == "MessageAbortedError":
-            self.set_turn("interrupted", completed or created)
-        elif isinstance(error, dict):
-            data = error.get("data")
-            text = data.get("message") if isinstance(data, dict) else None
-            self.set_turn("failed", completed or created, text or error.get("name") or "an error")
-        elif completed is None or record.get("finish") in (None, "tool-calls", "unknown"):
-            self.set_turn("open", created)
+        tokens, error = field(record, "tokens"), field(record, "error")
+        if error.get("name") == "MessageAbortedError":
+            self.set_turn("interrupted")
+        elif error:
+            text = field(error, "data").get("message")
+            self.set_turn("failed", text or error.get("name") or "an error")
+        elif record.get("finish") in (None, "tool-calls", "unknown"):
+            self.set_turn("open")
         else:
-            self.set_turn("ended", completed)
-
-    def _set_context(self, tokens: object) -> None:
-        given = tokens.get("input") if isinstance(tokens, dict) else None
-        if isinstance(tokens, dict) and isinstance(given, int) and given > 0:
-            cache = tokens.get("cache")
-            cached = cache.values() if isinstance(cache, dict) else ()
-            self.context = given + sum(value for value in cached if isinstance(value, int))
+            self.set_turn("ended")
+        counts, cache = token_counts(tokens), token_counts(field(tokens, "cache"))
+        usage = TokenUsage(
+            input=counts.get("input", 0),
+            cached=cache.get("read", 0),
+            cache_writes=cache.get("write", 0),
+            output=counts.get("output", 0) + counts.get("reasoning", 0),
+            reasoning=counts.get("reasoning", 0),
+        )
+        if usage.total:
+            self.context = usage.prompt
+            self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
 
     def count(self, row: sqlite3.Row) -> None:
         """Set the tokens of a session by its row."""
@@ -206,58 +185,12 @@ class OpencodeFacts(ChatFacts):
             output=_count(row, "tokens_output") + _count(row, "tokens_reasoning"),
             reasoning=_count(row, "tokens_reasoning"),
         )
-        if usage.total:
-            self.add_usage(ModelUsage(model=self.model, usage=usage))
-
-
-class OpencodeLogFacts(OpencodeFacts):
-    """The facts of a session as a log, by the lines that `session_rows` makes of it."""
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Add a line."""
-        match record.get("type"):
-            case "prompt":
-                self.set_model(field(record, "model").get("modelID"))
-                self.begin(str(record.get("text") or ""), parse_iso(str(record.get("timestamp"))))
-            case "text":
-                self.say(record.get("text"))
-            case "call":
-                self.set_tool(record.get("tool"), record.get("input"), record.get("call"))
-            case "result":
-                error = str(record.get("error") or "")
-                refused = (outcome for words, outcome in _REFUSALS.items() if words in error)
-                outcome = next(refused, "failed" if record.get("status") == "error" else "ended")
-                code = field(record, "metadata").get("exit")
-                self.end_call(
-                    record.get("call"),
-                    record.get("output") or error,
-                    outcome,
-                    code if isinstance(code, int) else None,
-                )
-            case "answer":
-                super().add(record)
-                self._add_tokens(field(record, "tokens"))
-
-    def _add_tokens(self, tokens: dict[str, Any]) -> None:
-        counts, cache = token_counts(tokens), token_counts(field(tokens, "cache"))
-        usage = TokenUsage(
-            input=counts.get("input", 0),
-            cached=cache.get("read", 0),
-            cache_writes=cache.get("write", 0),
-            output=counts.get("output", 0) + counts.get("reasoning", 0),
-            reasoning=counts.get("reasoning", 0),
-        )
-        if usage.total:
-            self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
+        self.usages = (ModelUsage(model=self.model, usage=usage),) if usage.total else ()
 
 
 def _count(row: sqlite3.Row, column: str) -> int:
     value = row[column] if column in row.keys() else 0  # noqa: SIM118 - a row is no mapping
     return value if isinstance(value, int) and value >= 0 else 0
-
-
-def _seconds(value: object) -> float | None:
-    return possible_time(value / 1000) if isinstance(value, (int, float)) else None
 
 
 _AUTO: Final = "--auto"

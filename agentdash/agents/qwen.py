@@ -11,7 +11,6 @@ import msgspec
 
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.chats import (
-    Candidate,
     ChatFacts,
     ChatFiles,
     files_of,
@@ -23,7 +22,6 @@ from agentdash.agents.gemini_settings import QWEN, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
-from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_STATUS_BYTES: Final = 1 << 14
@@ -42,17 +40,16 @@ _status: Final = JsonDecoder(_RuntimeStatus)
 class QwenFacts(ChatFacts):
     """The facts of a chat of Qwen Code."""
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add_record(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages and requests are ignored."""
         message = record.get("message")
         parts = message.get("parts") if isinstance(message, dict) else None
-        at = parse_iso(str(record.get("timestamp")))
         match record.get("type"):
             case "user":
                 if (prompt := prompt_text(parts)) is not None:
-                    self.begin(prompt, at)
+                    self.begin(prompt)
             case "assistant":
-                self._answer(record, parts if isinstance(parts, list) else [], at)
+                self._answer(record, parts if isinstance(parts, list) else [])
             case "tool_result":
                 result = record.get("toolCallResult")
                 status = result.get("status") if isinstance(result, dict) else None
@@ -65,7 +62,7 @@ class QwenFacts(ChatFacts):
                 if isinstance(event, dict):
                     self._request(event)
 
-    def _answer(self, record: dict[str, Any], parts: list[Any], at: float | None) -> None:
+    def _answer(self, record: dict[str, Any], parts: list[Any]) -> None:
         self.trouble = None
         self.set_model(record.get("model"))
         self.say(prompt_text([part for part in parts if isinstance(part, dict) and not part.get("thought")]))
@@ -76,7 +73,7 @@ class QwenFacts(ChatFacts):
         ]
         for call in calls:
             self.set_tool(call.get("name"), call.get("args"), call.get("id"))
-        self.set_turn("open" if calls else "ended", at)
+        self.set_turn("open" if calls else "ended")
         if (usage := _usage(record.get("usageMetadata"))) is not None:
             self.context = usage.prompt
             self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
@@ -120,7 +117,7 @@ class QwenChats(ChatFiles):
     def __init__(self) -> None:
         super().__init__(qwen_chats, "*.jsonl", QwenFacts)
 
-    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> dict[Path, str]:
         """Return the chat that names a process; where it can have named none, those that may be its own.
 
         Raises:
@@ -130,12 +127,9 @@ class QwenChats(ChatFiles):
         pids = {path: pid for path in statuses if (pid := _pid_since(path, process)) is not None}
         if not pids:  # before 0.21, or not interactive
             return super().candidates(directory, process, is_alone=is_alone)
-        named = (
-            Candidate(path.with_name(path.name.replace(_STATUS_SUFFIX, ".jsonl")), f"{path.name} has its pid")
-            for path, pid in pids.items()
-            if pid == process.inner_pid
-        )
-        return [each for each in named if each.path.exists()]
+        own = (path for path, pid in pids.items() if pid == process.inner_pid)
+        named = {path.with_name(path.name.replace(_STATUS_SUFFIX, ".jsonl")): path.name for path in own}
+        return {path: f"{name} has its pid" for path, name in named.items() if path.exists()}
 
 
 def _pid_since(path: Path, process: Process) -> int | None:

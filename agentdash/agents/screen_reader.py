@@ -32,8 +32,13 @@ Region = Literal["title", "top", "tail", "menu", "footer", "turn"]
 message on. `menu`: the block at the bottom of a screen without an input box: dialogs replace it. `footer` and
 `turn` match nothing without an input box, `menu` with one."""
 
+_CURSORS: Final[Mapping[str, tuple[bool | None, ...]]] = {
+    "hidden": (False,),
+    "not-hidden": (True, None),
+    "not-visible": (False, None),
+}
+"""Whether the cursor may be visible, by what a rule requires; None: it is not known."""
 Cursor = Literal["hidden", "not-hidden", "not-visible"]
-"""The required cursor. Where it is unknown, only the two negations hold."""
 
 _Pattern = re.Pattern[str]
 _SHARED: Final = "any"
@@ -253,10 +258,7 @@ def _read(page: _Page, known: AgentRules, cursor_visible: bool | None) -> Screen
     """Return the reading of the first rule that matches."""
     half: ScreenReading | None = None
     for rule in known.rules:
-        if not _preconditions_hold(rule, page, cursor_visible):
-            continue
-        reading = _menu(rule, page) if rule.question else _match(rule, page)
-        if reading is None:
+        if not _preconditions_hold(rule, page, cursor_visible) or (reading := _match(rule, page)) is None:
             continue
         if reading.partial:
             half = half or reading
@@ -344,10 +346,9 @@ class _Page:
             return ()
         top, bottom = self.box
         start = next((i for i in range(top - 1, -1, -1) if self._layout.echo.search(self.lines[i])), 0)
+        bar = self._layout.scrollbar
         edge = len(self.lines[bottom - 1]) if self._layout.clip else _MAX_LINE_CHARS
-        return [
-            self._layout.scrollbar.sub("", line[:edge].rstrip()).rstrip() for line in self.lines[start:top]
-        ]
+        return [bar.sub("", line[:edge].rstrip()).rstrip() for line in self.lines[start:top]]
 
     @cached_property
     def _block(self) -> Sequence[str]:
@@ -392,82 +393,69 @@ def _last_lines(lines: Sequence[str], count: int) -> Sequence[str]:
 
 def _preconditions_hold(rule: ScreenRule, page: _Page, cursor_visible: bool | None) -> bool:
     """Return whether prompt, title and cursor are as a rule requires."""
-    if rule.prompt is not None and rule.prompt is (page.box is None):
-        return False
-    if rule.title is not None and not rule.title.search(page.title):
-        return False
-    match rule.cursor:
-        case "hidden":
-            return cursor_visible is False
-        case "not-hidden":
-            return cursor_visible is not False
-        case "not-visible":
-            return cursor_visible is not True
-        case None:
-            return True
-
-
-def _search_text(rule: ScreenRule, page: _Page) -> str | None:
-    """Return the text that a rule is matched with, or None if its region rules a match out."""
-    text = page.text(rule.region, rule.lines)
-    if (
-        text is None
-        or any(word not in text for word in rule.words)
-        or any(pattern.search(text) for pattern in rule.none)
-    ):
-        return None
-    return text
+    return (
+        rule.prompt in (None, page.box is not None)
+        and (rule.title is None or rule.title.search(page.title) is not None)
+        and (rule.cursor is None or cursor_visible in _CURSORS[rule.cursor])
+    )
 
 
 def _match(rule: ScreenRule, page: _Page) -> ScreenReading | None:
-    if (text := _search_text(rule, page)) is None:
+    """Return the reading by a rule, or None if the screen is not as it says."""
+    text = page.text(rule.region, rule.lines)
+    if text is None or not all(word in text for word in rule.words) or _first(rule.none, text):
         return None
-    found: list[re.Match[str]] = []
-    for alternatives in (*((pattern,) for pattern in rule.all), *((rule.any,) if rule.any else ())):
-        match = next((match for pattern in alternatives if (match := pattern.search(text))), None)
-        if match is None:
-            return None
-        found.append(match)
-    words = _quote(found[0], rule) if found else ""
-    object_ = _shown_elsewhere(rule, page) or (_shown(found[0], rule) if found else "")
+    if rule.question:
+        return _menu(rule, page, text)
+    conditions = (*((pattern,) for pattern in rule.all), *((rule.any,) if rule.any else ()))
+    matches = [_first(patterns, text) for patterns in conditions]
+    return None if None in matches else _reading(rule, page, matches[0] if matches else None)
+
+
+def _menu(rule: ScreenRule, page: _Page, text: str) -> ScreenReading | None:
+    """Match a question and the options below it; the screen may have had no room for both."""
+    mark, *others = (pattern.search(text) for pattern in rule.options)
+    question = _first(rule.question, text)
+    options = mark if all(others) else None
+    if question and options and question.start() < options.start():
+        return _reading(rule, page, question)
+    if options and not question:
+        which, found = "options without the question", options
+    elif question and not mark and not any(others):
+        which, found = "question without the options", question
+    else:
+        return None
+    text = f"{which}: {_without_decoration(_whole_lines(found))}"
+    return ScreenReading(None, rule.id, text, partial=True)
+
+
+def _first(patterns: Iterable[_Pattern], text: str) -> re.Match[str] | None:
+    """Return the match of the first pattern that has one."""
+    return next((match for pattern in patterns if (match := pattern.search(text))), None)
+
+
+def _reading(rule: ScreenRule, page: _Page, match: re.Match[str] | None) -> ScreenReading:
+    """Return the reading of a rule that holds, by what it has matched."""
+    shown = _shown(rule, page, match)
+    quoted = _without_decoration(_whole_lines(match)) if match else ""
+    text = " · ".join(part for part in (quoted, "" if rule.show_in else shown) if part)[:_MAX_QUOTE_CHARS]
     return ScreenReading(
         state=rule.state,
         rule=rule.id,
-        text=words or _without_decoration("\n".join(page.prompt)),
-        object=object_,
+        text=text or _without_decoration("\n".join(page.prompt)),
+        object=shown,
         frozen=rule.state is None,
         source=EvidenceSource.TITLE if rule.region == "title" else EvidenceSource.SCREEN,
     )
 
 
-def _menu(rule: ScreenRule, page: _Page) -> ScreenReading | None:
-    """Match a question and the options below it; the screen may have had no room for both."""
-    if (text := _search_text(rule, page)) is None:
-        return None
-    first = rule.options[0].search(text)
-    question = next((match for pattern in rule.question if (match := pattern.search(text))), None)
-    if first is None and question is None:
-        return None
-    others = [bool(pattern.search(text)) for pattern in rule.options[1:]]
-    options = first if all(others) else None
-    if question and options and question.start() < options.start():
-        return ScreenReading(
-            state=rule.state,
-            rule=rule.id,
-            text=_quote(question, rule),
-            object=_shown(question, rule),
-            frozen=rule.state is None,
-        )
-    if options and not question:
-        return _half_menu(rule, "options without the question", options)
-    if question and first is None and not any(others):
-        return _half_menu(rule, "question without the options", question)
-    return None
-
-
-def _half_menu(rule: ScreenRule, which: str, found: re.Match[str]) -> ScreenReading:
-    text = f"{which}: {_without_decoration(_whole_lines(found))}"
-    return ScreenReading(None, rule.id, text, partial=True)
+def _shown(rule: ScreenRule, page: _Page, match: re.Match[str] | None) -> str:
+    """Return what a rule's `show` finds: first where the rule has matched, or last in its `show_in`."""
+    if rule.show is None or (match is None and rule.show_in is None):
+        return ""
+    text = match.string if match and rule.show_in is None else page.text(rule.show_in or rule.region) or ""
+    found = list(rule.show.finditer(text))
+    return _without_decoration(found[-1 if rule.show_in else 0][1] or "") if found else ""
 
 
 def _whole_lines(match: re.Match[str]) -> str:
@@ -476,25 +464,6 @@ def _whole_lines(match: re.Match[str]) -> str:
     start = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", max(match.end() - 1, match.start()))
     return text[start : end if end >= 0 else len(text)]
-
-
-def _quote(match: re.Match[str], rule: ScreenRule) -> str:
-    parts = (_without_decoration(_whole_lines(match)), _shown(match, rule))
-    return " · ".join(part for part in parts if part)[:_MAX_QUOTE_CHARS]
-
-
-def _shown(match: re.Match[str], rule: ScreenRule) -> str:
-    """Return what a rule's `show` finds on the same part of the screen."""
-    more = rule.show.search(match.string) if rule.show and rule.show_in is None else None
-    return _without_decoration(more.group(1) or "") if more else ""
-
-
-def _shown_elsewhere(rule: ScreenRule, page: _Page) -> str:
-    """Return what a rule's `show` finds last in its `show_in`."""
-    if rule.show is None or rule.show_in is None:
-        return ""
-    found = list(rule.show.finditer(page.text(rule.show_in) or ""))
-    return _without_decoration(found[-1].group(1) or "") if found else ""
 
 
 def _without_decoration(text: str) -> str:
@@ -507,7 +476,7 @@ def _without_decoration(text: str) -> str:
 
 
 _UNITS: Final[Mapping[str, int]] = {"k": 1_000, "m": 1_000_000}
-_NUMBER: Final = re.compile(r"([\d.,]+)([kKmM]?)\Z")
+_NUMBER: Final = re.compile(r"(\d[\d,]*(?:\.\d*)?|\.\d+)([kKmM]?)", re.ASCII)
 _MAX_MODEL_CHARS: Final = 80
 
 
@@ -525,10 +494,5 @@ def read_usage(text: str, patterns: Iterable[_Pattern]) -> ScreenUsage:
 
 def _number(text: str) -> float | None:
     """Return `1.2K`, `1,240`, `195k`, `0.05` as a number; None for anything else."""
-    match = _NUMBER.match(text)
-    if match is None:
-        return None
-    try:
-        return float(match[1].replace(",", "")) * _UNITS.get(match[2].lower(), 1)
-    except ValueError:
-        return None
+    match = _NUMBER.fullmatch(text)
+    return float(match[1].replace(",", "")) * _UNITS.get(match[2].lower(), 1) if match else None

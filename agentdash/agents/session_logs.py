@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -15,15 +15,11 @@ from agentdash.agents.claude import home as claude
 from agentdash.agents.claude.home import ClaudeHome, by_last_record, logs_below
 from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
+from agentdash.agents.line_events import LineEvents
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import ThreadEvent
 from agentdash.model.limits import MIN_PREFIX_CHARS
-from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
-
-if TYPE_CHECKING:
-    from agentdash.agents.codex.rollout.reader import RolloutReader
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
 _HEAD_LINES: Final = 10
@@ -62,24 +58,6 @@ class _Head(msgspec.Struct, rename="camel", gc=False):
 
 
 _head: Final = JsonDecoder(_Head)
-
-
-class LogReader(Protocol):
-    """Parses the lines of one session log."""
-
-    @property
-    def at(self) -> float:
-        """Time of the newest line (unix seconds)."""
-        ...
-
-    @property
-    def is_copying(self) -> bool:
-        """Whether the newest line was copied from another session."""
-        ...
-
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
-        """Return the events of lines; `first` is the number of the first one, 0 where it is unknown."""
-        ...
 
 
 def thread_of_log(path: PurePath) -> str | None:
@@ -143,11 +121,6 @@ def is_log_of(path: PurePath, prefix: str) -> bool:
     return len(prefix) >= MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
 
 
-def line_marks(path: PurePath) -> LineMarks:
-    """Return what the lines of a log contain that begin a turn, or change what it began with."""
-    return claude.LINE_MARKS if agent_of_log(path) == "claude" else codex.LINE_MARKS
-
-
 class SessionLog(NamedTuple):
     """A file that is a session log."""
 
@@ -161,11 +134,23 @@ class SessionLog(NamedTuple):
         """Whether its lines are neither those of Codex nor of Claude Code."""
         return self.agent in _CHATS
 
-    def reader(self) -> LogReader:
-        """Return a reader for its lines."""
+    def reader(self) -> LineEvents:
+        """Return a reader for its lines; of a rollout with the rules of the Codex home that it lies in.
+
+        The readers are imported here: audits of files that have not changed read none.
+        """
         if self.agent == "claude":
-            return _transcript_reader(self.thread, self.path)
-        return _chat_reader(self) if self.is_chat else rollout_reader(self.thread, self.path)
+            from agentdash.agents.claude.transcript.reader import TranscriptReader  # noqa: PLC0415
+
+            return TranscriptReader(self.thread, self.path)
+        if self.is_chat:
+            from agentdash.agents.chat_logs import ChatReader  # noqa: PLC0415
+
+            return ChatReader(self.thread, self.agent, self.path)
+        from agentdash.agents.codex.command_rules import rules_beside  # noqa: PLC0415
+        from agentdash.agents.codex.rollout.reader import RolloutReader  # noqa: PLC0415
+
+        return RolloutReader(self.thread, rules=rules_beside(self.path))
 
 
 def log_of(path: Path) -> SessionLog | None:
@@ -216,31 +201,9 @@ def _first_lines(path: Path) -> list[bytes]:
     return block.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]
 
 
-def reader_of_log(path: Path, thread: str) -> LogReader:
+def reader_of_log(path: Path, thread: str) -> LineEvents:
     """Return a reader for a log; files of any other name are read as rollouts."""
     return SessionLog(path, thread, agent_of_log(path)).reader()
-
-
-def rollout_reader(thread: str, path: Path) -> RolloutReader:
-    """Return a reader for a rollout, with the rules of the Codex home that it lies in."""
-    # audits of files that have not changed read none
-    from agentdash.agents.codex.command_rules import rules_beside  # noqa: PLC0415
-    from agentdash.agents.codex.rollout.reader import RolloutReader  # noqa: PLC0415
-
-    return RolloutReader(thread, rules=rules_beside(path))
-
-
-def _transcript_reader(thread: str, path: Path) -> LogReader:
-    # its decoders take a few milliseconds, which homes of Codex alone do not need
-    from agentdash.agents.claude.transcript.reader import TranscriptReader  # noqa: PLC0415
-
-    return TranscriptReader(thread, path)
-
-
-def _chat_reader(log: SessionLog) -> LogReader:
-    from agentdash.agents.chat_logs import ChatReader  # noqa: PLC0415 - as of transcripts
-
-    return ChatReader(log.thread, log.agent, log.path)
 
 
 def log_begun_at(path: Path) -> float | None:

@@ -22,6 +22,7 @@ import msgspec
 from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.files import open_stream
 from agentdash.model.decoders import decoded, field
+from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.times import iso, possible_time
 
@@ -30,8 +31,11 @@ DATABASES: Final = tuple(f"{agent}.db" for agent in _AGENTS)
 LOGS: Final = {agent: re.compile(rf"(?:.*/)?{agent}\.db/(ses_\w{{1,100}})", re.ASCII) for agent in _AGENTS}
 """The paths of sessions, with their ids, by worker CLI."""
 _SESSION: Final = "SELECT directory, version, parent_id, time_created, time_updated FROM session WHERE id = ?"
-_MESSAGES: Final = "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
-_PARTS: Final = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id"
+_MESSAGES: Final = (
+    "SELECT id, time_created, coalesce(substr(data, 1, ?3), '') AS data FROM message WHERE session_id = ?1"
+    " ORDER BY time_created DESC, id DESC LIMIT ?2"
+)
+_PARTS: Final = "SELECT coalesce(substr(data, 1, ?2), '') AS data FROM part WHERE message_id = ?1 ORDER BY id"
 _MAX_BYTES: Final = 256 << 20
 """Of a session: a week of work has a few MB."""
 
@@ -56,8 +60,8 @@ def sessions_in(database: Path) -> list[tuple[float, Path]]:
     Raises:
         OSError: the database cannot be read.
     """
-    with _reading(database) as reading:
-        rows = reading.execute("SELECT time_updated, id FROM session").fetchall()
+    with reading(database) as rows_of:
+        rows = rows_of.execute("SELECT time_updated, id FROM session").fetchall()
     logs = ((_seconds(changed) or 0.0, database / str(name)) for changed, name in rows)
     return [(changed, path) for changed, path in logs if is_row(path)]
 
@@ -108,34 +112,22 @@ def _content(path: Path) -> tuple[bytes, float]:
 @lru_cache(maxsize=2)
 def _read(path: Path, _stamp: object) -> tuple[bytes, float]:
     """Return the lines of a session, and when it was changed (unix seconds)."""
-    with _reading(path.parent) as database:
+    with reading(path.parent) as database:
         row = database.execute(_SESSION, (path.name,)).fetchone()
         if row is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        begun = _seconds(row["time_created"]) or 0.0
         head = {
             "type": "session",
             "cwd": row["directory"],
             "version": row["version"],
             "parent": row["parent_id"],
         }
-        dated = [(begun, _line(begun, head))]
-        size = 0
-        for at, record in _records(database, path.name):
-            dated.append((seconds := _seconds(at) or begun, _line(seconds, record)))
-            size += len(dated[-1][1])
-            if size > _MAX_BYTES:
-                raise OSError(errno.EFBIG, f"larger than {_MAX_BYTES >> 20} MB", str(path))
-    dated.sort(key=lambda each: each[0])
-    return b"".join(line for _, line in dated), _seconds(row["time_updated"]) or begun
-
-
-def _line(at: float, record: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"timestamp": iso(at), **record}) + b"\n"
+        dated = [_dated(row["time_created"], head), *records(database, path.name)]
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in dated), _seconds(row["time_updated"]) or 0.0
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[sqlite3.Connection]:
+def reading(file: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for the block, whose errors are raised as `OSError`."""
     try:
         with closing(open_database(file)) as database:
@@ -145,21 +137,51 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
         raise OSError(errno.EIO, str(error), str(file)) from error
 
 
-def _records(database: sqlite3.Connection, session: str) -> Iterator[tuple[object, dict[str, Any]]]:
-    """Yield time (unix milliseconds) and content of the lines of a session."""
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for row in database.execute(_PARTS, (session,)):
-        parts.setdefault(row["message_id"], []).append(decoded(row["data"]))
-    for row in database.execute(_MESSAGES, (session,)):
-        message = decoded(row["data"])
-        own = parts.get(row["id"], [])
-        if message.get("role") == "assistant":
-            yield from _answer(message, own)
-        elif texts := [str(each.get("text")) for each in own if _is_written(each)]:
-            yield (
-                row["time_created"],
-                {"type": "prompt", "text": " ".join(texts), "model": message.get("model")},
-            )
+def records(
+    database: sqlite3.Connection, session: str, messages: int = -1, chars: int = MAX_LINE_BYTES
+) -> list[dict[str, Any]]:
+    """Return the lines of a session.
+
+    Args:
+        messages: so many of the newest ones are read; -1: all.
+        chars: of a row; a longer one is left out.
+
+    Raises:
+        sqlite3.Error: the database cannot be read, or has other tables.
+        OSError: the session is too large.
+    """
+    found: list[dict[str, Any]] = []
+    size = 0
+    for row in database.execute(_MESSAGES, (session, messages, chars)).fetchall()[::-1]:
+        parts = [part["data"] for part in database.execute(_PARTS, (row["id"], chars))]
+        size += len(row["data"]) + sum(map(len, parts))
+        if size > _MAX_BYTES:
+            raise OSError(errno.EFBIG, f"larger than {_MAX_BYTES >> 20} MB", session)
+        found += _lines(row["time_created"], decoded(row["data"]), [decoded(part) for part in parts])
+    return sorted(found, key=lambda line: line["timestamp"])
+
+
+def _lines(created: object, message: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a message."""
+    if message.get("role") != "assistant":
+        if texts := [str(part.get("text")) for part in parts if _is_written(part)]:
+            said = {"type": "prompt", "text": " ".join(texts), "model": message.get("model")}
+            yield _dated(created, said)
+        return
+    completed = field(message, "time").get("completed")
+    for part in parts:
+        kind, state = part.get("type"), field(part, "state")
+        begun, ended = (field(state or part, "time").get(name) for name in ("start", "end"))
+        if kind in ("text", "reasoning") and (ended or completed):
+            yield _dated(ended or completed, {"type": kind, "text": part.get("text")})
+        elif kind == "tool" and begun:
+            call = {"call": part.get("callID"), "tool": part.get("tool")}
+            yield _dated(begun, {"type": "call", **call, "input": state.get("input")})
+            if ended:
+                result = {name: state.get(name) for name in ("status", "output", "error", "metadata")}
+                yield _dated(ended, {"type": "result", **call, **result})
+    if completed:
+        yield _dated(completed, {"type": "answer", **message})
 
 
 def _is_written(part: dict[str, Any]) -> bool:
@@ -167,23 +189,10 @@ def _is_written(part: dict[str, Any]) -> bool:
     return part.get("type") == "text" and not part.get("synthetic")
 
 
-def _answer(message: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[tuple[object, dict[str, Any]]]:
-    """Yield the lines of a message of the model."""
-    completed = field(message, "time").get("completed")
-    for part in parts:
-        kind, state = part.get("type"), field(part, "state")
-        begun, ended = (field(state or part, "time").get(name) for name in ("start", "end"))
-        if kind in ("text", "reasoning") and (ended or completed):
-            yield ended or completed, {"type": kind, "text": part.get("text")}
-        elif kind == "tool" and begun:
-            call = {"call": part.get("callID"), "tool": part.get("tool")}
-            yield begun, {"type": "call", **call, "input": state.get("input")}
-            if ended:
-                result = {name: state.get(name) for name in ("status", "output", "error", "metadata")}
-                yield ended, {"type": "result", **call, **result}
-    if completed:
-        yield completed, {"type": "answer", **message}
+def _dated(at: object, record: dict[str, Any]) -> dict[str, Any]:
+    return {"timestamp": iso(_seconds(at)) or "", **record}
 
 
 def _seconds(value: object) -> float | None:
+    """Return a time of a record, in milliseconds, as unix seconds."""
     return possible_time(value / 1000) if isinstance(value, (int, float)) else None

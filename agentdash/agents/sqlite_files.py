@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote
 
 _MAX_STEPS: Final = 5_000_000
@@ -15,31 +15,21 @@ _MAX_ROW_BYTES: Final = 64 << 20
 """Of a row or value; longer ones fail their statement."""
 
 
-class FileStamp(NamedTuple):
-    """The facts of a file that change when it is written or replaced."""
-
-    inode: int = 0
-    size: int = 0
-    modified: int = 0
-
-
-def file_stamp(file: Path) -> FileStamp:
-    """Return the stamp of a file; that of a missing one is all zero."""
-    try:
-        found = file.stat()
-    except OSError:
-        return FileStamp()
-    return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns)
+def database_stamp(file: Path) -> tuple[int, ...]:
+    """Return what changes when a database or its write-ahead log is written or replaced; the inode first."""
+    stamp: list[int] = []
+    for part in (file, _write_ahead_log(file)):
+        try:
+            found = part.stat()
+        except OSError:
+            stamp.append(0)
+        else:
+            stamp += found.st_ino, found.st_size, found.st_mtime_ns
+    return tuple(stamp)
 
 
-def write_ahead_log(file: Path) -> Path:
-    """Return the place of a database's write-ahead log."""
+def _write_ahead_log(file: Path) -> Path:
     return file.with_name(f"{file.name}-wal")
-
-
-def database_stamp(file: Path) -> tuple[FileStamp, FileStamp]:
-    """Return the stamps of a database and its write-ahead log."""
-    return file_stamp(file), file_stamp(write_ahead_log(file))
 
 
 def open_database(file: Path) -> sqlite3.Connection:
@@ -52,10 +42,10 @@ def open_database(file: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: it cannot be opened.
     """
-    for part in (file, write_ahead_log(file)):
+    for part in (file, _write_ahead_log(file)):
         if part.exists() and not part.is_file():  # SQLite would block on opening a pipe
             raise sqlite3.OperationalError(f"{part.name}: not a regular file")
-    busy = write_ahead_log(file).exists() or file.with_name(f"{file.name}-journal").exists()
+    busy = _write_ahead_log(file).exists() or file.with_name(f"{file.name}-journal").exists()
     mode = "mode=ro&readonly_shm=1" if busy else "mode=ro&immutable=1"
     database = sqlite3.connect(f"file:{quote(os.fsencode(file))}?{mode}", uri=True, timeout=0)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_ROW_BYTES)

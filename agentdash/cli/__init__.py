@@ -75,12 +75,10 @@ COMMANDS: Final = {
 class _Commands(click.Group):
     """A group that imports a command when it is looked up."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
+    def list_commands(self, _: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "help":
             return _help
         if cmd_name not in COMMANDS:
@@ -183,14 +181,12 @@ def main() -> None:
         _fail(_error_line(problem))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except FileNotFoundError as problem:
-        log.exception("the command failed")
-        # `getcwd` is the only system call here that fails so without a name
-        gone = "the current directory does not exist any more: change to another one"
-        _fail(clean_line(str(problem)) if problem.filename else gone)
     except OSError as problem:
         log.exception("the command failed")
-        _fail(clean_line(str(problem)))
+        # `getcwd` is the only system call here that finds no file without a name
+        is_gone = isinstance(problem, FileNotFoundError) and not problem.filename
+        gone = "the current directory does not exist any more: change to another one"
+        _fail(gone if is_gone else clean_line(str(problem)))
     except EngineFailedError as problem:
         _fail(f"{problem} ({debug_log.hint()})")
     except Exception as problem:

@@ -45,25 +45,23 @@ def check(file: Path | None) -> int:
     \b
     agentdash config check my.toml
     """
-    path, problems, result = file, [], "no such file, defaults apply"
+    path, result = file, "no such file, defaults apply"
+    problems: list[str] = []
     try:
         path = file or config_file()
         text = read_text(path)
         found = read(text, path)
-        problems = [problem.at(path) for problem in key_problems(found.get("keys", {}), text)]
+        problems += [problem.at(path) for problem in key_problems(found.get("keys", {}), text)]
         result = f"{len(found)} options set, all valid"
     except ConfigError as invalid:
-        problems = list(invalid.lines)
+        problems += invalid.lines
     except UnicodeDecodeError:
-        problems = [f"{clean_line(str(path))}: not valid UTF-8"]
+        problems.append(f"{clean_line(str(path))}: not valid UTF-8")
     except FileNotFoundError:
         pass
-    for problem in problems:
-        click.echo(f"agentdash: {problem}", err=True)
-    if problems:
-        return 2
-    click.echo(f"{clean_line(str(path))}: {result}")
-    return 0
+    for problem in problems or [f"{clean_line(str(path))}: {result}"]:
+        click.echo(f"agentdash: {problem}" if problems else problem, err=bool(problems))
+    return 2 if problems else 0
 
 
 def checked_keys(config: Config) -> dict[str, str]:
@@ -81,11 +79,7 @@ def checked_keys(config: Config) -> dict[str, str]:
 
 def key_problems(keys: dict[str, str], text: str) -> list[Problem]:
     """Return the mistakes of a table of keys, in the order of their lines."""
-    if not keys:
-        return []
     from agentdash.tui.keys import keymap_errors
 
-    return sorted(
-        Problem(*place_of(text, ("keys", error.action)), clean_line(str(error)))
-        for error in keymap_errors(keys)
-    )
+    wrong = ((place_of(text, ("keys", each.action)), clean_line(str(each))) for each in keymap_errors(keys))
+    return sorted(Problem(*place, message) for place, message in wrong)

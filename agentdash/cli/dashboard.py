@@ -17,7 +17,15 @@ import click
 
 from agentdash import __version__
 from agentdash.cli import termination
-from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, SPEEDS, carrier_of, config_of, options
+from agentdash.cli.options import (
+    APPEARANCE_OPTIONS,
+    FLEET_OPTIONS,
+    SPEED_OPTION,
+    SPEEDS,
+    carrier_of,
+    config_of,
+    options,
+)
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, state_folder
@@ -27,9 +35,7 @@ if TYPE_CHECKING:
     from agentdash.cli.live_hub import LiveHub
     from agentdash.engine.hub import Hub
     from agentdash.model.pane import PaneKey
-    from agentdash.model.source import Clock
     from agentdash.model.worker import Worker
-    from agentdash.store.journal import Recorder
     from agentdash.store.status_file import Publisher
     from agentdash.tui.app import AgentDash
 
@@ -39,14 +45,7 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 
 @click.command()
 @options(APPEARANCE_OPTIONS)
-@click.option(
-    "--speed",
-    type=click.Choice(list(SPEEDS)),
-    default="1",
-    show_default=True,
-    metavar="N",
-    help="Factor of real time, from 0.25 to 64.",
-)
+@SPEED_OPTION
 def demo(speed: str, **given: Any) -> None:
     """Show the dashboard over recorded sessions. Needs neither tmux nor Codex.
 
@@ -84,13 +83,17 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.cli.attention import UserAttention
     from agentdash.cli.live_hub import live_hub, return_freed_memory
     from agentdash.collect.clock import SystemClock
-    from agentdash.collect.diff import read_diff
+    from agentdash.collect.git import read_diff
     from agentdash.store.status_file import Publisher
     from agentdash.tui.app import AgentDash
 
     return_freed_memory()
     clock = SystemClock()
-    recorder = _recorder(config.record, clock) if config.record else None
+    recorder = None
+    if config.record:
+        from agentdash.store.journal import Recorder
+
+        recorder = Recorder(config.record, clock, version=__version__, host=platform.node())
     sources = [recorder] if recorder else []
     live = live_hub(config, clock, *sources, observer=recorder.record if recorder else None)
     hub, publisher = live.hub, Publisher(config.codex_home or default_home(), clock)
@@ -118,12 +121,6 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
         finally:
             if app.last_key_at is not None:
                 user.look(app.last_key_at)
-
-
-def _recorder(folder: Path, clock: Clock) -> Recorder:
-    from agentdash.store.journal import Recorder
-
-    return Recorder(folder, clock, version=__version__, host=platform.node())
 
 
 def _attach_commands(config: Config) -> Callable[[Worker], str]:

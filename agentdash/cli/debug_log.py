@@ -54,7 +54,7 @@ def start(file: Path) -> None:
     Raises:
         click.UsageError: the file cannot be written.
     """
-    if file == current_file():
+    if os.path.abspath(file) in _files():  # noqa: PTH100 - as logging names it
         return
     shown = clean_line(str(file))
     try:
@@ -70,16 +70,14 @@ def start(file: Path) -> None:
     _ROOT.setLevel(logging.DEBUG)
 
 
-def current_file() -> Path | None:
-    """Return the file that is written to, or None if the log is off."""
-    files = (Path(each.baseFilename) for each in _ROOT.handlers if isinstance(each, logging.FileHandler))
-    return next(files, None)
+def _files() -> list[str]:
+    """Return the file that is written to; none if the log is off."""
+    return [each.baseFilename for each in _ROOT.handlers if isinstance(each, logging.FileHandler)]
 
 
 def hint() -> str:
     """Return where the traceback of a failure is, for the end of a message."""
-    file = current_file()
-    return f"see {clean_line(str(file))}" if file else "--debug-log FILE writes the traceback"
+    return f"see {clean_line(_files()[0])}" if _files() else "--debug-log FILE writes the traceback"
 
 
 def _begin(context: click.Context, parameter: click.Parameter, value: Path | None) -> None:

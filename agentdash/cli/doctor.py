@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, carrier_of, config_of, json_option, options
-from agentdash.cli.output import console, print_document
+from agentdash.cli.output import show
 from agentdash.report.doctor import diagnose, print_doctor
 from agentdash.report.redact import Scrubber, map_texts
 
@@ -38,8 +38,5 @@ def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
         scrubber = Scrubber.of_this_machine(config.hosts)
         scrubber.learn(report)
         report = map_texts(report, scrubber.text)
-    if as_json:
-        print_document(report)
-    else:
-        print_doctor(report, console())
+    show(report, as_json, print_doctor, soft_wrap=False)
     return report.exit_code

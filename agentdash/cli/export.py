@@ -16,7 +16,6 @@ from agentdash.cli.output import Progress, warn_unreadable
 from agentdash.config import Config, journal_folder
 from agentdash.files import file_size, write_file
 from agentdash.model.sanitize import clean_line
-from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
 from agentdash.report.redact import Scrubber
 
@@ -52,12 +51,16 @@ def export(
     now = time.time()
     family, recorded = playable(target, config, journal or journal_folder(), now)
     stream = family_stream(family, recorded)
+    scrubber = Scrubber.of_this_machine() if redact else None
+    if scrubber is not None:
+        for path in family.paths:  # they lie in homes
+            scrubber.learn(clean_line(str(path)))
     with Progress(sum(map(file_size, family.paths))) as progress:
         report = build_report(
             family.thread,
             stream,
             ended=now - written_at(family.paths) > _ENDED_AFTER_S,
-            scrubber=_scrubber(family) if redact else None,
+            scrubber=scrubber,
             progress=progress.reach,
         )
     unread = [each for each in stream.streams if each.problem is not None]
@@ -83,11 +86,3 @@ def exported(target: str, file: Path, *, config: Config, journal: Path | None) -
     except click.UsageError as error:
         return error.message
     return f"Written to {clean_line(str(file.absolute()))}" + (", not all could be read" if code else "")
-
-
-def _scrubber(family: Family) -> Scrubber:
-    """Return a scrubber of this machine's names and of the homes in which the session's files lie."""
-    scrubber = Scrubber.of_this_machine()
-    for path in family.paths:
-        scrubber.learn(clean_line(str(path)))
-    return scrubber

@@ -24,7 +24,7 @@ from agentdash.cli.options import flags_in_force
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.sources.first_look import FirstLookSource
-from agentdash.collect.tmux.servers import own_server, server_of, servers
+from agentdash.collect.tmux.servers import own_server, own_socket, server_of, servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
 from agentdash.engine.link.candidates import printed_id
@@ -169,7 +169,6 @@ def warn_if_indirect(via: ViaReport | None) -> None:
 def _confinement(config: Config) -> str | None:
     """Return the sandbox that this process runs in, or None."""
     from agentdash.collect.processes.linux import confinement
-    from agentdash.collect.tmux.servers import own_socket
 
     return confinement(own_socket() if config.tmux else None)
 
@@ -237,9 +236,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
     The scrollback is read only for a pane without a worker: nothing else is known of it.
     """
-    if target is None or not config.tmux or not is_pane(target):
-        return snapshot
-    found = find(snapshot, target)
+    found = find(snapshot, target) if target is not None and config.tmux and is_pane(target) else Found(())
     if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
         return snapshot
     from agentdash.collect.tmux.actions import read_scrollback
@@ -405,9 +402,9 @@ def refusal(snapshot: Snapshot, target: str) -> str | None:
     if not is_pane(target):
         return None
     named = _FULL_PANE.fullmatch(target)
-    sources = {each.name: each.detail for each in snapshot.sources if each.detail.startswith(REFUSED)}
-    wanted = [server_of(named["server"]).source] if named is not None else sources
-    return next((f"{name} is {sources[name]}" for name in wanted if name in sources), None)
+    wanted = server_of(named["server"]).source if named is not None else None
+    refused = (each for each in snapshot.sources if each.detail.startswith(REFUSED))
+    return next((f"{each.name} is {each.detail}" for each in refused if wanted in (None, each.name)), None)
 
 
 def _pane_of(snapshot: Snapshot, target: str, *, is_stale: bool) -> PaneKey | None:
@@ -428,11 +425,10 @@ def _pane_of(snapshot: Snapshot, target: str, *, is_stale: bool) -> PaneKey | No
 
 
 def _workers_in(snapshot: Snapshot, key: PaneKey) -> Found:
-    if present := [worker for worker in snapshot.workers if worker.pane and worker.pane.key == key]:
-        return Found(tuple(present), key)
     past = next((past for past in snapshot.past if past.key == key), None)
-    if past is None:
-        return Found((), key)
+    present = tuple(worker for worker in snapshot.workers if worker.pane and worker.pane.key == key)
+    if present or past is None:
+        return Found(present, key)
     if past.shown is not None:
         return Found((past.shown,), key, has_ended=True)
     return Found(tuple(worker for worker in snapshot.workers if worker.id == past.worker), key)

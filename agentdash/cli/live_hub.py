@@ -15,7 +15,7 @@ from agentdash.engine.hub import Hub, Service
 from agentdash.model.events import Event
 from agentdash.model.source import Clock, Source
 from agentdash.store.attention import AttentionFile, AttentionSource
-from agentdash.store.memory import SOURCE, Memory, MemoryKeeper, PaneMemorySource, ThreadMemorySource
+from agentdash.store.memory import SOURCE, Memory, MemoryKeeper, MemorySource
 
 
 class LiveHub(NamedTuple):
@@ -57,8 +57,12 @@ def live_hub(
 
         rollouts, *others = live_sources(config, clock, whole)
         # what is remembered of panes is asked for before these are linked; of threads, once all are known
-        yield from (rollouts, PaneMemorySource(memory, clock), AttentionSource(attention, clock))
-        yield from (*others, ThreadMemorySource(memory, clock), *more)
+        yield from (
+            rollouts,
+            MemorySource(memory, clock, of_threads=False),
+            AttentionSource(attention, clock),
+        )
+        yield from (*others, MemorySource(memory, clock, of_threads=True), *more)
 
     hub = Hub(_Sources(sources), clock, stalled_after=config.stalled_after, observer=observer)
     return LiveHub(hub, MemoryKeeper(memory, clock), attention)

@@ -24,7 +24,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
-from agentdash.model.worker import Snapshot, Worker
+from agentdash.model.worker import Worker
 from agentdash.report.explain import print_explained
 from agentdash.report.status import wait_line
 
@@ -63,14 +63,17 @@ class Tools:
         """State of the coding agents that run on this machine: what each does, why, whether it needs its
         user, and whether its sandbox is the one it was promised. JSON, the most urgent worker first. Past
         sessions are left out unless they are asked for by id."""
-        view = await _in_thread(lambda: self._read(target))
-        snapshot = view.snapshot
+        snapshot, via = await _in_thread(lambda: self._read(target))
         problems = [f"{source.name}: {source.detail}" for source in snapshot.failing_sources]
         problems += [f"engine: {snapshot.failure.text}"] if snapshot.failure is not None else []
-        problems += [view.via.problem] if view.via is not None and view.via.problem else []
-        workers = [_worker_fields(worker) for worker in _most_urgent(snapshot, target, limit)]
-        document = {"problems": [clean_line(problem, _MAX_WHY_CHARACTERS) for problem in problems]}
-        return msgspec.json.encode(mask_fields(document | {"workers": workers})).decode()
+        problems += [via.problem] if via is not None and via.problem else []
+        shown = [each for each in snapshot.workers if target is not None or each.group is not Group.PAST]
+        shown.sort(key=lambda worker: list(Group).index(worker.group))
+        document = {
+            "problems": [clean_line(problem, _MAX_WHY_CHARACTERS) for problem in problems],
+            "workers": [_worker_fields(worker) for worker in shown[:limit]],
+        }
+        return msgspec.json.encode(mask_fields(document)).decode()
 
     async def wait(
         self,
@@ -144,13 +147,6 @@ def _expected_errors() -> Iterator[None]:
         raise ToolError(error.format_message()) from error
     except (EngineFailedError, OSError) as error:
         raise ToolError(clean_line(str(error))) from error
-
-
-def _most_urgent(snapshot: Snapshot, target: str | None, limit: int) -> list[Worker]:
-    """Return the most urgent workers; past ones only if they were asked for."""
-    order = list(Group)
-    workers = [worker for worker in snapshot.workers if target is not None or worker.group is not Group.PAST]
-    return sorted(workers, key=lambda worker: order.index(worker.group))[:limit]
 
 
 def _worker_fields(worker: Worker) -> dict[str, Any]:

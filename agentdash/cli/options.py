@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentdash.collect.remote.carrier import Carrier
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_Names: TypeAlias = str | tuple[str, ...] | None
 _MAX_SECONDS: Final = 10 * 365 * 86_400.0
 """Ten years, the longest time of any option. Event loops and calendars fail at absurd times."""
 _MAX_HOST_CHARS: Final = 100
@@ -49,27 +50,32 @@ class Span(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.
         return seconds
 
 
-def _host_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+def _host_names(_: click.Context, __: click.Parameter, prefix: str) -> list[str]:
     """Complete the name of a host of the configuration."""
-    del context, parameter
     try:
         return [name for name in load({}).hosts if name.startswith(prefix)]
     except ConfigError:
         return []
 
 
-def not_empty(
-    context: click.Context, parameter: click.Parameter, names: str | tuple[str, ...] | None
-) -> str | tuple[str, ...] | None:
+def not_empty(_: click.Context, __: click.Parameter, names: _Names) -> _Names:
     """Return the names of an argument or option; fail where one is empty, as in `wait "$UNSET"`."""
     given = (names,) if isinstance(names, str) else names or ()
     if not all(name.strip() for name in given):
-        raise click.BadParameter("the name is empty.", context, parameter)
+        raise click.BadParameter("the name is empty.")
     return names
 
 
 SPEEDS: Final = {f"{speed:g}": speed for speed in REPLAY_SPEEDS}
 """The speeds of replays, and of the demo, by their names."""
+SPEED_OPTION = click.option(
+    "--speed",
+    type=click.Choice(list(SPEEDS)),
+    default="1",
+    show_default=True,
+    metavar="N",
+    help="Factor of real time, from 0.25 to 64.",
+)
 NO_CACHE_OPTION = click.option(
     "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
 )
@@ -175,9 +181,8 @@ def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
     return add
 
 
-def _workers(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+def _workers(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
     """Complete a pane or id from the workers of the status file, else from the newest threads."""
-    del context, parameter
     import time
 
     from click.shell_completion import CompletionItem
@@ -219,11 +224,8 @@ def config_of(given: dict[str, Any]) -> Config:
         click.UsageError: the configuration is invalid.
     """
     flags = flags_in_force(given)
-    values: dict[str, Any] = {
-        name: flags[name]
-        for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme", "ssh_config")
-        if name in flags
-    }
+    same = ("codex_home", "socket_names", "socket_paths", "ascii", "theme", "ssh_config")
+    values: dict[str, Any] = {name: flags[name] for name in same if name in flags}
     values |= {"tmux": False} if flags.get("no_tmux") else {}
     values |= {"sessions": None} if flags.get("everything") else {}
     values |= {"record": _folder(flags["record"])} if "record" in flags else {}
@@ -241,9 +243,6 @@ def config_of(given: dict[str, Any]) -> Config:
 
 def _chosen_hosts(config: Config, flags: Mapping[str, Any]) -> dict[str, HostSettings]:
     """Return the hosts to watch, by name: those of the flags, or else those of the configuration.
-
-    Args:
-        flags: the values of the options of `HOST_OPTIONS` that were given.
 
     Raises:
         click.UsageError: a host is not valid.
@@ -304,13 +303,8 @@ def flags_of(config: Config) -> list[str]:
     flags = [part for name in config.socket_names for part in ("-L", name)]
     flags += [part for path in config.socket_paths for part in ("-S", str(path))]
     for name, host in config.hosts.items():
-        match host.kind:
-            case "carrier":
-                flags += ["--carrier", f"{name}={host.carrier}"]
-            case "container":
-                flags += ["--container", host.container or name]
-            case _:
-                flags += ["--host", name]
+        value = f"{name}={host.carrier}" if host.kind == "carrier" else host.container or name
+        flags += [f"--{host.kind}" if host.kind in ("carrier", "container") else "--host", value]
     flags += ["--ssh-config", str(config.ssh_config)] if config.ssh_config else []
     flags += ["--theme", config.theme] if config.theme else []
     flags += ["--record", str(config.record)] if config.record else []

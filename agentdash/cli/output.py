@@ -7,7 +7,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _T = TypeVar("_T")
+_D = TypeVar("_D", bound=msgspec.Struct)
 _BLANKS_AT_END: Final = re.compile(r" +$", re.MULTILINE)
 _PIPED_COLUMNS: Final = 200
 _COLUMNS: Final = range(20, 10_000)
@@ -127,6 +128,16 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool =
 def print_document(document: msgspec.Struct) -> None:
     """Print a document as JSON: indented in a terminal, on one line in a pipe or file; secrets masked."""
     print_text(document_json(document, indent=2 if sys.stdout.isatty() else None))
+
+
+def show(
+    document: _D, as_json: bool, print_it: Callable[[_D, Console], object], *, soft_wrap: bool = True
+) -> None:
+    """Print a document as JSON, or as text by a function that prints it to a console."""
+    if as_json:
+        print_document(document)
+    else:
+        print_it(document, console(soft_wrap=soft_wrap))
 
 
 def print_text(text: str | bytes, *, nl: bool = True) -> None:

@@ -8,7 +8,7 @@ import click
 
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.options import CODEX_HOME_OPTION, config_of, json_option
-from agentdash.cli.output import console, print_document
+from agentdash.cli.output import show
 from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
@@ -58,10 +58,7 @@ def preflight(
         report = predict_policy(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
     except ValueError as error:
         raise click.UsageError(clean_line(str(error))) from error
-    if as_json:
-        print_document(report)
-    else:
-        print_policy(report, console(soft_wrap=True))
+    show(report, as_json, print_policy)
     return report.exit_code
 
 
@@ -73,8 +70,5 @@ def _predict_worker(worker: str, mode: str, *, as_json: bool) -> int:
     if worker not in known:
         raise click.BadParameter(f"{worker!r}{suggest(worker, sorted(known))}", param_hint="--worker")
     report = worker_paths_report(worker, known[worker], mode, Path.cwd())
-    if as_json:
-        print_document(report)
-    else:
-        print_worker_paths(report, console(soft_wrap=True))
+    show(report, as_json, print_worker_paths)
     return report.exit_code

@@ -28,7 +28,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
     agentdash reach --json | jq '.fleet[] | select(.kind == "escape")'
     """
     from agentdash.cli.fleet_access import exit_code, read_fleet, select_workers
-    from agentdash.cli.output import console, print_document
+    from agentdash.cli.output import show
     from agentdash.report.reach import print_reach, reach_report
 
     config = config_of(given)
@@ -37,12 +37,8 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
         raise click.UsageError("reach cannot be observed inside a sandbox: run it outside")
     chosen = None
     if target is not None:
-        found = select_workers(snapshot, target) or read_fleet(config, target).snapshot
-        chosen = found.workers
+        chosen = (select_workers(snapshot, target) or read_fleet(config, target).snapshot).workers
     report = reach_report(snapshot, chosen)
-    if as_json:
-        print_document(report)
-    else:
-        print_reach(report, console(soft_wrap=True))
+    show(report, as_json, print_reach)
     is_unknown = target is not None and all(worker.by is None for worker in report.workers)
     return 2 if is_unknown else exit_code(snapshot, given)

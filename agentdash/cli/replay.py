@@ -15,6 +15,7 @@ from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
     CODEX_HOME_OPTION,
     JOURNAL_OPTION,
+    SPEED_OPTION,
     SPEEDS,
     config_of,
     not_empty,
@@ -33,14 +34,7 @@ from agentdash.tui import start_up
 @CODEX_HOME_OPTION
 @click.argument("target", required=False, metavar="[THREAD|FILE]", callback=not_empty)
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
-@click.option(
-    "--speed",
-    type=click.Choice(list(SPEEDS)),
-    default="1",
-    show_default=True,
-    metavar="N",
-    help="Factor of real time, from 0.25 to 64.",
-)
+@SPEED_OPTION
 @click.option(
     "--export",
     "exported",

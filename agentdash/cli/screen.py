@@ -93,10 +93,7 @@ def _fed(app: BaseApp[Any], hub: Hub, services: Sequence[Service]) -> AbstractAs
 
 
 def screen_options(config: Config, **more: Any) -> Options:
-    """Return the options of an app.
-
-    Args:
-        more: those that are not in the configuration.
+    """Return the options of an app, with more that are not in the configuration.
 
     Raises:
         click.UsageError: a key in the configuration is invalid.

@@ -28,15 +28,12 @@ def sessions(limit: int, as_json: bool, **given: Any) -> int:
     agentdash sessions --limit 10
     agentdash sessions --json --limit 0 | jq '.sessions[].id'
     """
-    from agentdash.cli.output import Progress, console, print_document, warn_unreadable
+    from agentdash.cli.output import Progress, show, warn_unreadable
     from agentdash.report.sessions import print_sessions, read_sessions
 
     config = config_of(given)
     with Progress() as progress:
         listed = read_sessions(config.codex_home, limit or None, config.claude_home, progress.add)
-    if as_json:
-        print_document(listed)
-    else:
-        print_sessions(listed, console())
+    show(listed, as_json, print_sessions, soft_wrap=False)
     warn_unreadable(listed.problems)
     return 2 if listed.problems else 0

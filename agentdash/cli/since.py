@@ -40,13 +40,12 @@ def since(when: str, as_json: bool, **given: Any) -> int:
     agentdash since 22:00
     agentdash since 8h --json | jq '.rows[] | select(.kind == "waited")'
     """
-    now = time.time()
-    begin = _begin(when, now)
     from agentdash.cli.fleet_access import read_fleet
     from agentdash.cli.output import print_document, print_text, warn_unreadable
     from agentdash.report.since import since_lines, since_report
 
-    config = config_of(given)
+    now = time.time()
+    begin, config = _begin(when, now), config_of(given)
     if now - begin > _DAY_S:  # by default the sessions of the last day are read
         config = replace(config, sessions=None)
     live = read_fleet(config, None, whole_since=begin).snapshot
@@ -70,8 +69,8 @@ def _begin(text: str, now: float) -> float:
     from agentdash.replay.clock import parse_time
 
     if text in ("today", "yesterday"):
-        midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        return (midnight - timedelta(days=text == "yesterday")).timestamp()
+        day = datetime.fromtimestamp(now).astimezone() - timedelta(days=text == "yesterday")
+        return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if not text.strip().isdecimal() and (span := parse_span(text)) is not None:
         return max(0.0, now - span)
     begin = parse_time(text, now - _DAY_S, now)

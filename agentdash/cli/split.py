@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from itertools import dropwhile
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -70,7 +71,7 @@ def split(right: bool, size: str, close_with_pane: bool, **given: Any) -> None:
     command = [*_KEEPS_ERRORS, sys.executable, "-m", "agentdash", *flags_of(config)]
     if close_with_pane and (here := current_pane()) is not None:
         command += ["--close-with", here.id]
-    env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}
+    env = {name: value for name, value in os.environ.items() if name == "AGENTDASH_CONFIG"}
     if config.codex_home is not None:
         env["CODEX_HOME"] = str(config.codex_home)
     try:
@@ -107,12 +108,10 @@ def is_dashboard(argv: Sequence[str]) -> bool:
     from agentdash.cli import COMMANDS
     from agentdash.tui.start_up import SCREENS
 
-    program, *rest = [*argv] or [""]
-    if PurePath(program).name.startswith("python"):
-        while rest and rest[0].startswith("-"):
-            rest.pop(0)  # its options, and `-m`
-        program, *rest = rest or [""]
-    if PurePath(program).name not in _NAMES:
+    rest = [*argv]
+    if rest and PurePath(rest[0]).name.startswith("python"):
+        rest = [*dropwhile(lambda each: each.startswith("-"), rest[1:])]  # its options, and `-m`
+    if not rest or PurePath(rest[0]).name not in _NAMES:
         return False
-    command = next((each for each in rest if each in COMMANDS), None)
+    command = next((each for each in rest[1:] if each in COMMANDS), None)
     return command is None or command in SCREENS

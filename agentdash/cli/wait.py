@@ -22,11 +22,12 @@ from agentdash.cli.options import (
 )
 from agentdash.cli.output import print_document, print_text, until_pipe_closes
 from agentdash.config import Config
+from agentdash.documents.worker import WorkerReport, document
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.suggestions import did_you_mean
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.status import Outcome, WaitReport, wait_line, wait_report
+from agentdash.report.status import Outcome, WaitReport, wait_line
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
 """For a worker that is not listed: one that was just started needs some seconds to write its first line."""
@@ -128,7 +129,9 @@ async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit
     except TimeoutError:
         if worker is None:
             raise click.UsageError(no_such_worker(snapshot, target)) from None
-    return wait_report(target, wanted, outcome, loop.time() - start, worker, via)
+    shown = document(WorkerReport, worker) if worker is not None else None
+    waited = round(loop.time() - start, 1)
+    return WaitReport("agentdash.wait/2", target, list(map(str, wanted)), outcome, waited, shown, via)
 
 
 def _follow(snapshot: Snapshot, target: str, followed: Worker | None) -> Found:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.settings import SETTINGS, Arguments, parse_role
 from agentdash.agents.claude.settings import requested as requested_of_claude
-from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
@@ -56,6 +55,8 @@ _SHELL_BEFORE_S: Final = 60.0
 """For which the shell of a pane runs before a Codex is started in it."""
 _FIRST_PANE_PID: Final = 7_000
 """Pid of the first pane's shell; panes are 100 apart."""
+_LAUNCHER: Final = ("codex-linux-sandbox",)
+"""The argv of the usual launcher."""
 _HOME: Final = "/home/dev/.codex"
 _CLAUDE_HOME: Final = "/home/dev/.claude"
 _WORKSPACE: Final = "/home/dev/project"
@@ -91,8 +92,11 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from _requests(family, events)
     for number, session in enumerate(day["session"]):
         yield from _session(session, start, _FIRST_SESSION_PID + 100 * number, start + day["length"])
-    for unreadable in day["unreadable"]:
-        yield _unreadable(unreadable["thread"], start + unreadable["at"])
+    for each in day["unreadable"]:
+        thread, at = each["thread"], start + each["at"]
+        path = f"/home/dev/.codex/sessions/rollout-{thread}.jsonl"
+        problem = "Permission denied"
+        yield e.FileSeen(at=at, thread=thread, path=path, size=0, modified=at, unreadable=problem)
     for number, pane in enumerate(day["pane"]):
         begun, pid = start + min(map(float, pane["screens"])), _FIRST_PANE_PID + 100 * number
         yield from _pane(pane, begun, pid)
@@ -120,23 +124,9 @@ def _sources(at: float) -> Iterator[e.Event]:
         yield e.SourceSeen(at=at, name=name, ok=True, detail=detail)
 
 
-def _unreadable(thread: str, at: float) -> e.FileSeen:
-    return e.FileSeen(
-        at=at,
-        thread=thread,
-        path=f"/home/dev/.codex/sessions/rollout-{thread}.jsonl",
-        size=0,
-        modified=at,
-        unreadable="Permission denied",
-    )
-
-
 def _files(events: Sequence[e.ThreadEvent], agent: str) -> Iterator[e.FileSeen]:
     """Yield where the file of each session would be."""
-    first: dict[str, float] = {}
-    for event in events:
-        first.setdefault(event.thread, event.at)
-    for thread, at in first.items():
+    for thread, at in {event.thread: event.at for event in reversed(events)}.items():
         yield e.FileSeen(at=at, thread=thread, path=session_path(thread, agent), size=0, modified=at)
 
 
@@ -195,9 +185,9 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
     yield e.PolicyRequested(at=begin, worker=thread, requested=replace(asked, since=begin))
     if "role" in session:
         child = next(event for event in events if event.thread != thread)
-        name, mode, line = parse_role(session["role"])
-        role = role_request_of_claude(mode or "", f"{_CLAUDE_HOME}/agents/{name}.md", line)
-        yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
+        _, role = parse_role(session["role"], f"{_CLAUDE_HOME}/agents/free.md")
+        if role is not None:
+            yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
 
 
 def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:
@@ -223,26 +213,16 @@ def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Ite
         yield e.PolicyRequested(at=since, worker=thread, requested=replace(found, since=since))
 
 
-def _launcher_argv(family: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the argv of the launcher; one process launches all commands of a family. Empty: none."""
-    return tuple(family.get("launcher", ("codex-linux-sandbox",)))
-
-
 def _codex_processes(family: Mapping[str, Any], pid: int, begin: float, end: float) -> Iterator[e.Event]:
     """Yield the events of a family's Codex process and its launcher."""
     parent = pid - 1 if "pane" in family else 1
     codex = Process(ProcessKey(pid, begin), parent, "codex", ("codex",), agent="codex", kernel=_HOST)
     yield e.ProcessSeen(at=begin, process=codex)
     yield e.ProcessGone(at=end, key=codex.key)
-    if argv := _launcher_argv(family):
-        launcher = Process(
-            ProcessKey(pid + 1, begin),
-            ppid=pid,
-            name=argv[0],
-            argv=argv,
-            kernel=_HOST,
-            launcher=read_launcher(argv[0], argv),
-        )
+    if argv := tuple(family.get("launcher", _LAUNCHER)):  # one process launches all commands of a family
+        read = read_launcher(argv[0], argv)
+        key = ProcessKey(pid + 1, begin)
+        launcher = Process(key, ppid=pid, name=argv[0], argv=argv, kernel=_HOST, launcher=read)
         yield e.ProcessSeen(at=begin, process=launcher)
         yield e.ProcessGone(at=end, key=launcher.key)
 
@@ -259,21 +239,17 @@ def _command_processes(
         policy = _policy_of(call, policies)
         sandboxed = policy.enforced_by == "codex" and call.escalation is None
         offline = sandboxed and policy.network is Network.OFF
-        kernel = _HOST
-        if sandboxed:
-            kernel = _OFFLINE if offline else _SANDBOXED
-        if "kernel" in family:
-            kernel = _KERNELS[family["kernel"]]
+        usual = "offline" if offline else "sandboxed" if sandboxed else "host"
         begun = call.at
         if call.escalation is not None and end is not None:
             begun += (end.at - call.at) * _APPROVAL_SHARE
         process = Process(
             ProcessKey(codex + 2 + number, begun),
-            ppid=codex + 1 if sandboxed and _launcher_argv(family) else codex,
+            ppid=codex + 1 if sandboxed and family.get("launcher", _LAUNCHER) else codex,
             name="bash",
             argv=("/bin/bash", "-lc", call.text),
             env=_environment(call, end, offline=offline) | family.get("flags", {}),
-            kernel=kernel,
+            kernel=_KERNELS[family.get("kernel", usual)],
         )
         yield e.ProcessSeen(at=begun, process=process)
         yield e.ProcessGone(at=end.at if end else until, key=process.key)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from agentdash.demo.day import DayConversations
+from agentdash.demo.day import DayConversations, demo_events
 from agentdash.engine.hub import Hub
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
@@ -28,7 +28,7 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
     """
     start = tomllib.loads(_DAY.read_text("utf-8"))["start"].timestamp()
     clock = VirtualClock(start + at, speed)
-    return Hub([ScriptedSource(_events, clock)], clock), clock
+    return Hub([ScriptedSource(lambda: demo_events()[1], clock)], clock), clock
 
 
 def demo_scenes() -> list[tuple[float, str]]:
@@ -39,13 +39,7 @@ def demo_scenes() -> list[tuple[float, str]]:
 
 def demo_conversations(clock: Clock) -> DayConversations:
     """Return the conversations of the scripted day, as they are at the time of a clock."""
-    return DayConversations(_events, clock)
-
-
-def _events() -> Sequence[Event]:
-    from agentdash.demo.day import demo_events  # noqa: PLC0415 - it imports the parsers of everything
-
-    return demo_events()[1]
+    return DayConversations(lambda: demo_events()[1], clock)
 
 
 class ScriptedSource:

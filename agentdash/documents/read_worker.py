@@ -8,9 +8,8 @@ becomes a note.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,10 +17,12 @@ from msgspec.structs import replace
 from agentdash.documents.worker import (
     ConfiguredReport,
     DenialReport,
+    Field,
     FindingReport,
     RequestedReport,
     SandboxReport,
     WorkerReport,
+    fields_of,
 )
 from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence
@@ -34,7 +35,7 @@ from agentdash.model.requested import Requested, RequestOrigin
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Tokens
 from agentdash.model.times import parse_iso
-from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker
+from agentdash.model.worker import Assessment, Got, Sandbox, Worker
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -70,7 +71,7 @@ class _Reader:
             id=self._qualified(worker.id),
             kind=worker.kind,
             name=worker.name or worker.id,
-            agent=Agent(worker.agent.name, worker.agent.version),
+            agent=worker.agent,
             assessment=assessment,
             parent=self._qualified(worker.parent) if worker.parent else None,
             sandbox=self._sandbox(worker.sandbox),
@@ -138,7 +139,7 @@ class _Reader:
         are stated. None, with a note, if this version does not know one of them."""
         values = {
             field.name: self._value(field, getattr(report, field.name))
-            for field in _fields_of(kind)
+            for field in fields_of(kind)
             if field.name in report.__struct_fields__ and field.name not in stated
         }
         try:
@@ -147,35 +148,12 @@ class _Reader:
             self._notes[f"{what} of another version: left out"] = None
             return None
 
-    def _value(self, field: _Field, value: Any) -> Any:
-        if field.is_time:
-            return parse_iso(value) or (0.0 if field.is_needed else None)
+    def _value(self, field: Field, value: Any) -> Any:
+        if float in field.types:
+            return parse_iso(value) or (None if NoneType in field.types else 0.0)
         if field.struct is not None and isinstance(value, list):
             return self._all(field.name, field.struct, value)
         return value
-
-
-class _Field(NamedTuple):
-    """A field of a struct of the model, as far as it is read."""
-
-    name: str
-    is_time: bool
-    """Times are texts in documents."""
-    is_needed: bool
-    """Whether it is never None."""
-    struct: type[msgspec.Struct] | None
-    """Of a collection of structs: theirs."""
-
-
-@cache
-def _fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
-    found = []
-    for field in msgspec.structs.fields(kind):
-        kinds = (field.type, *get_args(field.type))
-        structs = [each for each in kinds if isinstance(each, type) and issubclass(each, msgspec.Struct)]
-        struct = structs[0] if structs else None
-        found.append(_Field(field.name, float in kinds, NoneType not in kinds, struct))
-    return tuple(found)
 
 
 def _remedy(stated: FindingReport | DenialReport) -> Remedy | None:

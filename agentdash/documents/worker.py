@@ -8,6 +8,7 @@ from functools import cache, singledispatch
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model import worker as w
 from agentdash.model.denials import LedgerEntry, Remedy
@@ -38,35 +39,35 @@ def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
     )
 
 
-class _Field(NamedTuple):
-    """A field of a document."""
+class Field(NamedTuple):
+    """A field of a struct."""
 
     name: str
-    document: type[msgspec.Struct] | None
-    """The kind of the documents in it."""
-    is_time: bool
-    """Whether it shows what may be a time."""
+    types: tuple[Any, ...]
+    """Its type, and those in it: `float` and `None` of `float | None`."""
+    struct: type[msgspec.Struct] | None
+    """The struct that it has, or several of."""
 
 
 @cache
-def fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
-    """Return the fields of a document."""
+def fields_of(kind: type[msgspec.Struct]) -> tuple[Field, ...]:
+    """Return the fields of a struct."""
     found = []
     for field in msgspec.structs.fields(kind):
-        kinds = (field.type, *get_args(field.type))
-        structs = [each for each in kinds if isinstance(each, type) and issubclass(each, msgspec.Struct)]
-        found.append(_Field(field.name, structs[0] if structs else None, float not in kinds))
+        types = (field.type, *get_args(field.type))
+        structs = (each for each in types if isinstance(each, type) and issubclass(each, msgspec.Struct))
+        found.append(Field(field.name, types, next(structs, None)))
     return tuple(found)
 
 
-def _value(field: _Field, value: Any) -> Any:
+def _value(field: Field, value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_value(field, each) for each in value]
-    if isinstance(value, float) and field.is_time:
+    if isinstance(value, float) and float not in field.types:
         return iso(value)
-    if field.document is None or value is None or isinstance(value, field.document):
+    if field.struct is None or value is None or isinstance(value, field.struct):
         return value
-    return document(field.document, value)
+    return document(field.struct, value)
 
 
 @singledispatch
@@ -74,13 +75,6 @@ def _stated(thing: object) -> dict[str, Any]:
     """Return the fields of the documents of a thing that it has not itself, by their names."""
     del thing
     return {}
-
-
-class AgentReport(msgspec.Struct):
-    """The CLI that a worker runs."""
-
-    name: str
-    version: str | None
 
 
 class FactReport(msgspec.Struct):
@@ -292,18 +286,14 @@ class ConfiguredReport(msgspec.Struct):
     approval: str | None
 
 
-class PolicyReport(msgspec.Struct):
+class PolicyReport(ConfiguredReport):
     """A policy and when it came into force."""
 
+    reviewer: str | None
     since: str | None
     origin: str
     """What stated it: the record of the session log."""
     line: int
-    filesystem: str
-    network: str
-    writable_roots: list[str]
-    approval: str | None
-    reviewer: str | None
 
 
 @_stated.register
@@ -349,13 +339,18 @@ class SandboxReport(msgspec.Struct):
     beginning and the end of large session files; `check` reads all of them."""
 
 
+@_stated.register
+def _(sandbox: w.Sandbox) -> dict[str, Any]:
+    return {"not_known": sandbox.unread}
+
+
 class WorkerReport(msgspec.Struct):
     """One worker."""
 
     id: str
     kind: w.WorkerKind
     name: str
-    agent: AgentReport
+    agent: w.Agent
     parent: str | None
     children: list[str]
     """Ids of the threads that it started."""
@@ -405,13 +400,13 @@ class WorkerReport(msgspec.Struct):
 
 @_stated.register
 def _(worker: w.Worker) -> dict[str, Any]:
-    sandbox = worker.sandbox
+    unread = (*worker.sandbox.unread, *worker.notes)
     return {
         "since": worker.assessment.since,
         "why": worker.assessment.why,
         "state": worker.state.value,
         "evidence": worker.assessment.evidence,
-        "sandbox": document(SandboxReport, sandbox, not_known=(*sandbox.unread, *worker.notes)),
+        "sandbox": replace(worker.sandbox, unread=unread),
         "pane": worker.pane_there if worker.pane is None else str(worker.pane.key),
         "tokens": worker.tokens.total,
         "stalled_since": worker.stalled,

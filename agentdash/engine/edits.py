@@ -101,17 +101,16 @@ def same_files(
             place = _place(edit.path, roots) if now - edit.at < _WITHIN_S else None
             if place is not None:
                 edited[place].append((worker, edit))
+    lines = {worker.id: _line(worker, workers) for worker in editors}
     found: defaultdict[str, list[SameFile]] = defaultdict(list)
     for (_, path), edits in edited.items():
         for worker, edit in edits:
             for other, its in edits:
-                if other is not worker and not _is_family(worker, other, workers):
+                if other.id not in lines[worker.id] and worker.id not in lines[other.id]:
                     found[worker.id].append(SameFile(path, edit, other.id, other.name, its))
-    return {worker: tuple(_newest_first(files)[:_MAX_FILES]) for worker, files in found.items()}
-
-
-def _newest_first(files: Iterable[SameFile]) -> list[SameFile]:
-    return sorted(files, key=lambda each: -max(each.edit.at, each.other.at))
+    for files in found.values():
+        files.sort(key=lambda each: -max(each.edit.at, each.other.at))
+    return {worker: tuple(files[:_MAX_FILES]) for worker, files in found.items()}
 
 
 def _place(path: str, roots: Mapping[str, str]) -> tuple[str, str] | None:
@@ -123,15 +122,10 @@ def _place(path: str, roots: Mapping[str, str]) -> tuple[str, str] | None:
     return (common, path[len(folder) + 1 :]) if common else None
 
 
-def _is_family(one: Worker, other: Worker, workers: Mapping[str, Worker]) -> bool:
-    return one.id in _ancestors(other, workers) or other.id in _ancestors(one, workers)
-
-
-def _ancestors(worker: Worker, workers: Mapping[str, Worker]) -> set[str]:
+def _line(worker: Worker | None, workers: Mapping[str, Worker]) -> set[str]:
+    """Return a worker and those above it; files may name each other as parents."""
     found: set[str] = set()
-    parent = worker.parent
-    while parent is not None and parent not in found:
-        found.add(parent)
-        above = workers.get(parent)
-        parent = above.parent if above is not None else None
+    while worker is not None and worker.id not in found:
+        found.add(worker.id)
+        worker = workers.get(worker.parent or "")
     return found

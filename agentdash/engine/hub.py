@@ -399,13 +399,9 @@ Service = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
 """A name, and what runs beside the hub under it."""
 
 
-async def _at_once() -> None:
-    """Wait for nothing."""
-
-
 @asynccontextmanager
 async def running(
-    hub: Hub, *services: Service, after: Callable[[], Awaitable[object]] = _at_once
+    hub: Hub, *services: Service, after: Callable[[], Awaitable[object]] | None = None
 ) -> AsyncIterator[None]:
     """Run a hub and its services while the block runs.
 
@@ -416,20 +412,17 @@ async def running(
         after: awaited before each of them starts.
     """
 
-    async def run_hub() -> None:
-        await after()
-        await hub.run()
-
     async def serve(name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        await after()
+        if after is not None:
+            await after()
         try:
             await start()
         except Exception as error:
             log.exception("%s failed", name)
             hub.emit([_failed_source(name, error, hub.now())])
 
-    tasks = [asyncio.create_task(run_hub(), name="hub")]
-    tasks += [asyncio.create_task(serve(*service), name=service[0]) for service in services]
+    everything: tuple[Service, ...] = (("hub", hub.run), *services)
+    tasks = [asyncio.create_task(serve(*service), name=service[0]) for service in everything]
     try:
         yield
     finally:

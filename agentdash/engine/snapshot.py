@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from agentdash.engine.edits import same_files
 from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds, with_limit
-from agentdash.engine.judge.findings.inheritance import parent_policy
+from agentdash.engine.judge.findings.policies import parent_policy, remote_directory_finding
 from agentdash.engine.judge.findings.remedy_places import facts_of
-from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
@@ -161,7 +160,8 @@ class _SnapshotBuilder:
         """Add the workers that are Codex threads."""
         parents = parents_of(self._fleet.threads.values())
         for thread in self._threads.values():
-            if _is_shown(thread):
+            # not one that Codex runs for itself, nor one that nothing was read of
+            if not thread.helper and (thread.lines > 0 or thread.file is not None):
                 self._add_thread(thread, parents.get(thread.id))
 
     def add_panes(self) -> None:
@@ -366,12 +366,6 @@ def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
         return ""
     kind = "side chat" if thread.side_chat else "main conversation"
     return f"{kind}, {'in front' if thread.id in threads_in_front(fleet, links, key) else 'not in front'}"
-
-
-def _is_shown(thread: Thread) -> bool:
-    """Return whether a thread is a worker: not one that Codex runs for itself, nor one that nothing was
-    read of."""
-    return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 
 # ------------------------------------------------------------

@@ -11,14 +11,14 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from agentdash.engine.judge.attention import limited_until
-from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
+from agentdash.engine.judge.findings.policies import ParentPolicy
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.chat import Chat
 from agentdash.model.denials import PathFacts
-from agentdash.model.events import ScreenRead, SessionSeen
+from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, PaneOccupant, ThreadPane
@@ -82,7 +82,9 @@ class RowInputs(msgspec.Struct, frozen=True):
         At rest the time of the pass over processes matters only as far as it shows that the thread is left.
         """
         case, theirs = self.case, other.case
-        if _is_at_rest(case.thread) and case.liveness is theirs.liveness:
+        thread = case.thread
+        is_at_rest = thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
+        if is_at_rest and case.liveness is theirs.liveness:
             theirs = replace(theirs, processes_at=case.processes_at, files_at=case.files_at)
             return self == replace(other, case=theirs)
         return self == other
@@ -110,12 +112,14 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         sandbox: as judged by `thread_sandbox`.
     """
     case, thread = inputs.case, inputs.case.thread
+    prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)
+    is_read = bool(thread.version) or thread.last_at != thread.created_at
     if thread.agent != "codex":
         assessment, sandbox = by_transcript(assessment, sandbox)
     return Worker(
         id=thread.id,
         kind=_THREAD_KINDS.get(thread.agent, "chat"),
-        name=_thread_name(thread),
+        name=thread.name or thread.nickname or prompt or thread.id[:8],
         agent=Agent(thread.agent, thread.version),
         assessment=assessment,
         parent=inputs.parent,
@@ -128,7 +132,8 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         tokens=thread.tokens,
         edits=thread.edits,
         limited_until=limited_until(thread, assessment),
-        last_activity=_last_activity(thread),
+        # if only a bare header was read, the mtime of the file
+        last_activity=thread.last_at if is_read else thread.file.modified if thread.file else None,
         line=_activity_line(thread, assessment),
         links=tuple(_thread_links(inputs)),
         policies=thread.policies,
@@ -139,11 +144,6 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         turns=thread.turns,
         notes=_notes(thread),
     )
-
-
-def _thread_name(thread: Thread) -> str:
-    prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)
-    return thread.name or thread.nickname or prompt or thread.id[:8]
 
 
 def _thread_links(inputs: RowInputs) -> Iterator[Link]:
@@ -163,13 +163,6 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
 
 def _command_line(process: Process) -> str:
     return " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
-
-
-def _last_activity(thread: Thread) -> float | None:
-    """Return the time of the newest line; if only a bare header was read, the file's mtime."""
-    if thread.version or thread.last_at != thread.created_at:
-        return thread.last_at
-    return thread.file.modified if thread.file else None
 
 
 def _activity_line(thread: Thread, assessment: Assessment) -> str:
@@ -198,10 +191,6 @@ def _notes(thread: Thread) -> tuple[str, ...]:
 def add_findings(sandbox: Sandbox, findings: tuple[Finding, ...]) -> Sandbox:
     """Return a sandbox with more findings."""
     return replace(sandbox, findings=(*sandbox.findings, *findings)) if findings else sandbox
-
-
-def _is_at_rest(thread: Thread) -> bool:
-    return thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
 
 
 def by_transcript(assessment: Assessment, sandbox: Sandbox) -> tuple[Assessment, Sandbox]:
@@ -264,7 +253,10 @@ def pane_worker(
         started=occupant.key.started,
         last_activity=max((at for at in (pane.drawn_at, pane.titled_at) if at is not None), default=None),
         line=chat.tool or assessment.why,
-        links=tuple(_pane_links(occupant, by, session)),
+        links=(
+            Link(f"pid {occupant.key.pid}", by),
+            *([Link(f"session {session.session}", chat.by)] if session and session.chat else []),
+        ),
     )
 
 
@@ -276,6 +268,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
         thread: the id of the thread; empty: none is known.
     """
     agent = process.agent or process.name
+    program, *arguments = process.argv or (process.name,)
     nested = PaneOccupant(
         agent=agent, key=process.key, process=process, paths=fleet.state_paths.get(process.key, ())
     )
@@ -284,7 +277,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
     return Worker(
         id=nested_worker_id(process.pid),
         kind="process",
-        name=_nested_name(process),
+        name=clean_line(" ".join((posixpath.basename(program), *arguments)), MAX_NAME_CHARS),
         agent=Agent(agent),
         assessment=assessment,
         parent=thread or None,
@@ -298,20 +291,8 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
     )
 
 
-def _pane_links(occupant: PaneOccupant, by: str, session: SessionSeen | None) -> Iterator[Link]:
-    yield Link(f"pid {occupant.key.pid}", by)
-    if session is not None and session.chat is not None:
-        yield Link(f"session {session.session}", session.chat.by)
-
-
 def _usage_on_screen(reading: ScreenRead | None, agent: str) -> ScreenUsage | None:
     """Return what a screen states of model, context and cost, or None."""
     if reading is None or reading.agent != agent or reading.usage == ScreenUsage():
         return None
     return reading.usage
-
-
-def _nested_name(process: Process) -> str:
-    """Return the command line of a nested worker, as a name."""
-    program, *arguments = process.argv or (process.name,)
-    return clean_line(" ".join((posixpath.basename(program), *arguments)), MAX_NAME_CHARS)

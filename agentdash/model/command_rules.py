@@ -103,13 +103,11 @@ def plain_commands(script: str) -> list[tuple[str, ...]]:
         elif (found := _BETWEEN.match(script, at)) is not None and words:
             commands.append(tuple(words))
             words = []
-        elif (found := _WORD.match(script, at)) is not None and (words or _is_program(found[0])):
+        elif (found := _WORD.match(script, at)) is not None and (
+            words or (_PROGRAM.fullmatch(found[0]) and found[0] not in _OTHER_SYNTAX)
+        ):
             words.append(_QUOTED.sub(lambda quoted: quoted[1] or quoted[2] or "", found[0]))
         else:
             return []
         at = found.end()
     return [*commands, tuple(words)] if words else commands
-
-
-def _is_program(word: str) -> bool:
-    return _PROGRAM.fullmatch(word) is not None and word not in _OTHER_SYNTAX

@@ -516,11 +516,6 @@ class ProcessesCounted(Event, frozen=True, kw_only=True, tag="processes-counted"
     files_at: float | None = None
     """When the files that they have open were read last (unix seconds); None: in this pass."""
 
-    @property
-    def files_read_at(self) -> float:
-        """Return when the files that they have open were read last (unix seconds)."""
-        return self.at if self.files_at is None else self.files_at
-
 
 class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
     """agentdash's own facts: the baseline for the namespaces of other processes."""

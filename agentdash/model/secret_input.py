@@ -117,15 +117,12 @@ _NO_SECRET: Final = Pattern(
 
 def fed_secrets(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of secrets that are fed to programs, with the quotation marks around them."""
-    fed = (*_piped(text), *_substituted(text), *_here(text), *_written(text)) if _reads(text) else ()
+    is_read = _READER.search(text) is not None or _ASKING.search(text) is not None
+    fed = (*_piped(text), *_substituted(text), *_here(text), *_written(text)) if is_read else ()
     for start, stop in (*fed, *_answered(text)):
         word = text[start:stop]
         if not _HARMLESS.fullmatch(word) and _NO_SECRET.sub("", word):
             yield start, stop
-
-
-def _reads(text: str) -> bool:
-    return _READER.search(text) is not None or _ASKING.search(text) is not None
 
 
 def _piped(text: str) -> Iterator[tuple[int, int]]:

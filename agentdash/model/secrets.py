@@ -161,17 +161,14 @@ def _replaced(text: str, spans: Sequence[tuple[int, int]]) -> str:
     pieces: list[str] = []
     end = 0
     for start, stop in spans:
-        pieces += (text[end:start], _mask_of(text[start:stop]))
+        secret = text[start:stop]
+        # a mask for each line, so that lines stay as they are
+        pieces += (text[end:start], _MASKED_LINE.sub(MASK, secret) if "\n" in secret else MASK)
         end = stop
     return "".join((*pieces, text[end:])) if pieces else text
 
 
 _mask_cached = lru_cache(maxsize=8_192)(_mask)
-
-
-def _mask_of(secret: str) -> str:
-    """Return the mask; one for each line, so that lines stay as they are."""
-    return _MASKED_LINE.sub(MASK, secret) if "\n" in secret else MASK
 
 
 _MASKED_LINE: Final = re.compile(r"[^\n]*[^\s][^\n]*")
@@ -194,7 +191,9 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
     for name in () if literals.isdisjoint(NAME_LITERALS) else STRONG_NAMES.finditer(lower):
         if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
             for value in _value(match):
-                if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
+                word = text[slice(*value)]
+                is_longer = "_" in word or "." in word or word.lower() == name[0]
+                if not (is_longer and _NAME_AS_VALUE.fullmatch(word)):
                     end = value[1]
                     yield value
     for shape in SHAPES:
@@ -239,11 +238,6 @@ def _unquoted(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def _is_name(value: str, name: str) -> bool:
-    is_longer = "_" in value or "." in value
-    return (is_longer or value.lower() == name) and _NAME_AS_VALUE.fullmatch(value) is not None
-
-
 # ---------------------------------------------------------------- values
 
 
@@ -279,7 +273,8 @@ def _mask_any(value: Any) -> Any:
         case tuple() | list() | frozenset():
             return _mask_items(value, type(value))
         case dict():
-            return _mask_dict(value)
+            items = {_mask_any(key): _mask_item(key, item) for key, item in value.items()}
+            return value if items == value else items
     return value
 
 
@@ -290,11 +285,6 @@ def _mask_items(value: Any, rebuild: Callable[[list[Any]], Any]) -> Any:
         return value if masked == items else rebuild(masked)
     masked = [_mask_any(item) for item in items]
     return rebuild(masked) if any(new is not old for new, old in zip(masked, items, strict=True)) else value
-
-
-def _mask_dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    masked = {_mask_any(key): _mask_item(key, item) for key, item in value.items()}
-    return value if masked == value else masked
 
 
 def _mask_item(key: object, item: Any) -> Any:

@@ -177,11 +177,6 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
     """The line of the file that begins it; 0 where it is not known."""
 
-    @property
-    def has_context(self) -> bool:
-        """Whether it is open and its policy was stated: the model was asked."""
-        return self.ended_at is None and (self.unanswered > 0 or self.answered)
-
     def has(self, call: Call) -> bool:
         """Return whether a call was made since this turn began: by lines where they are known, since clocks
         can step back."""
@@ -220,6 +215,12 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
 def without_record(size: int) -> str:
     """Say what is wrong with a session file of this many bytes if none of its lines was understood."""
     return f"no session log: {'not a line of it is understood' if size else 'it is empty'}"
+
+
+_FIELDS_OF_PARENT: Final = (
+    *("id", "created_at", "agent", "cwd", "parent", "policies", "observations", "file", "version", "source"),
+)
+"""Those that `Thread.as_parent` keeps."""
 
 
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -294,23 +295,12 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     def as_parent(self) -> Thread:
         """Return what its children are compared with, and its request is read by: whole threads would fill
         the memory."""
-        return Thread(
-            id=self.id,
-            created_at=self.created_at,
-            agent=self.agent,
-            cwd=self.cwd,
-            parent=self.parent,
-            policies=self.policies,
-            observations=self.observations,
-            file=self.file,
-            version=self.version,
-            source=self.source,
-        )
+        return Thread(**{name: getattr(self, name) for name in _FIELDS_OF_PARENT})
 
-    @property
-    def states_sandbox(self) -> bool:
-        """Whether its log may state a sandbox: the chats of other CLIs do not."""
-        return self.agent in ("codex", "claude")
+    def find_call(self, call: str | None) -> Call | None:
+        """Return the open or ended call with an id, or None if it has not been read."""
+        calls = (*self.open_calls, *reversed(self.calls))
+        return next((each for each in calls if each.id == call), None)
 
     @property
     def is_in_turn(self) -> bool:

@@ -122,6 +122,7 @@ class Link(msgspec.Struct, frozen=True):
     to: str
     """`pane %4`, `pid 4242`, `thread 01a1...`"""
     by: str
+    """The rule or fact that it is based on."""
 
 
 class Worker(msgspec.Struct, frozen=True, omit_defaults=True):

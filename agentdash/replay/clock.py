@@ -22,25 +22,17 @@ class VirtualClock:
     def __init__(self, start: float, speed: float = 1.0) -> None:
         self._base = start
         self._base_monotonic = time.monotonic()
-        self._speed = speed
-        self._paused = False
-        self._changed = asyncio.Event()
-
-    @property
-    def speed(self) -> float:
+        self.speed = speed
         """Virtual seconds per real second."""
-        return self._speed
-
-    @property
-    def paused(self) -> bool:
+        self.paused = False
         """Whether the clock is stopped."""
-        return self._paused
+        self._changed = asyncio.Event()
 
     def now(self) -> float:
         """Return the virtual time (unix seconds)."""
-        if self._paused:
+        if self.paused:
             return self._base
-        return self._base + (time.monotonic() - self._base_monotonic) * self._speed
+        return self._base + (time.monotonic() - self._base_monotonic) * self.speed
 
     def set(
         self, *, now: float | None = None, speed: float | None = None, paused: bool | None = None
@@ -48,8 +40,8 @@ class VirtualClock:
         """Change the given properties and wake all sleepers, so that they recompute their deadline."""
         self._base = self.now() if now is None else now
         self._base_monotonic = time.monotonic()
-        self._speed = self._speed if speed is None else speed
-        self._paused = self._paused if paused is None else paused
+        self.speed = self.speed if speed is None else speed
+        self.paused = self.paused if paused is None else paused
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -58,7 +50,7 @@ class VirtualClock:
         while (left := at - self.now()) > 0:
             changed = self._changed
             try:
-                async with asyncio.timeout(None if self._paused else left / self._speed):
+                async with asyncio.timeout(None if self.paused else left / self.speed):
                     await changed.wait()
             except TimeoutError:
                 continue

@@ -16,7 +16,7 @@ from agentdash.model.events import CallEnded, Event
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.streams import MergedStream, Step, log_stream
+from agentdash.replay.streams import MergedStream, log_stream
 
 _WINDOW_BYTES: Final = 8 << 20
 """Of a larger file only the head, and so much of its end, is read: in about a second."""
@@ -24,26 +24,13 @@ _HEAD_STEPS: Final = 64
 """Steps read from the beginning: they hold the metadata, the first prompt and the first policy."""
 
 
-class _Cursor(Cursor):
-    """A cursor that adds what it reads to a conversation."""
-
-    def __init__(self, stream: MergedStream, thread: str) -> None:
-        super().__init__(stream)
-        self.builder = ConversationBuilder(thread)
-
-    def advance(self) -> Step | None:
-        """Consume one step and return it; None at the current end."""
-        step = super().advance()
-        for event in step.events if step else ():
-            self.builder.add(event, denials_of(self.fleet, event))
-        return step
-
-
 def denials_of(fleet: Fleet, event: Event) -> tuple[Denial, ...]:
     """Return the denials that the output of a call shows; the fleet is that after it."""
-    if not isinstance(event, CallEnded) or (thread := fleet.threads.get(event.thread)) is None:
+    if not isinstance(event, CallEnded):
         return ()
-    return next((call.denials for call in reversed(thread.calls) if call.id == event.call), ())
+    thread = fleet.threads.get(event.thread)
+    call = thread.find_call(event.call) if thread else None
+    return call.denials if call else ()
 
 
 class ConversationFile:
@@ -57,7 +44,8 @@ class ConversationFile:
         self._path = path
         log = log_of(path)
         self._thread = clean_line(path.name) if log is None else log.thread
-        self._cursor: _Cursor | None = None
+        self._builder = ConversationBuilder(self._thread)
+        self._cursor: Cursor | None = None
         self._file: tuple[int, int] | None = None
         """Device and inode of what has been read."""
         self._read_to = -math.inf
@@ -75,11 +63,11 @@ class ConversationFile:
             self._cursor = cursor = self._begin(until)
         while True:
             while cursor.due is not None and cursor.due <= until:
-                cursor.advance()
+                self._advance(cursor)
             if cursor.due is not None or not cursor.stream.poll():
                 break
         self._read_to = until if math.isfinite(until) else cursor.at
-        return cursor.builder.conversation(cursor.stream.streams[0].problem)
+        return self._builder.conversation(cursor.stream.streams[0].problem)
 
     def _is_void(self, cursor: Cursor, file: tuple[int, int], size: int, until: float) -> bool:
         """Return whether an earlier time is wanted, or the file is another one, or one that is far ahead."""
@@ -93,13 +81,19 @@ class ConversationFile:
     def _skips(self, until: float) -> bool:
         return math.isinf(until) and self._path.suffix != ".zst"
 
-    def _begin(self, until: float) -> _Cursor:
+    def _begin(self, until: float) -> Cursor:
         """Return a cursor that has read the head of the file, and of a large one skipped all but its end."""
+        self._builder = ConversationBuilder(self._thread)
         stream = log_stream(self._path)
-        cursor = _Cursor(MergedStream([stream]), self._thread)
+        cursor = Cursor(MergedStream([stream]))
         if self._skips(until):
             while cursor.position < _HEAD_STEPS and cursor.due is not None:
-                cursor.advance()
+                self._advance(cursor)
             with suppress(OSError):
                 stream.skip_to_end(_WINDOW_BYTES)
         return cursor
+
+    def _advance(self, cursor: Cursor) -> None:
+        step = cursor.advance()
+        for event in step.events if step else ():
+            self._builder.add(event, denials_of(cursor.fleet, event))

@@ -44,7 +44,6 @@ class Mark(IntFlag):
     VISIBLE = 1
     """Something that the screen shows; token counts, for example, are not."""
     TURN = 2
-    COMMAND = 4
     POLICY = 8
     """The policy in force has changed."""
     ESCALATION = 16
@@ -151,8 +150,7 @@ def _marks(event: e.ThreadEvent, old: Thread, new: Thread) -> int:
             # the first policy of a thread is not a change
             return Mark.VISIBLE | Mark.POLICY if len(new.policies) > max(1, len(old.policies)) else 0
         case e.CallStarted():
-            command = Mark.COMMAND if event.kind == "command" else 0
-            return Mark.VISIBLE | command | (Mark.ESCALATION if event.escalation else 0)
+            return Mark.VISIBLE | (Mark.ESCALATION if event.escalation else 0)
         case e.CallEnded():
             denied = new.calls[-1].denial if new.calls else None
             failed = event.outcome not in _NOT_FAILED or event.exit_code not in (None, 0)
@@ -300,10 +298,6 @@ class StreamIndex:
     def covers(self, at: float) -> bool:
         """Return whether everything up to a time (unix seconds) has been read."""
         return self.complete or bool(self.times and at < self.times[-1])
-
-    def position_at(self, at: float) -> int:
-        """Return the position at a time (unix seconds)."""
-        return bisect_right(self.times, at)
 
     def find(self, position: int, wanted: Mark, direction: int) -> int | None:
         """Return the next (1) or previous (-1) position whose newest step has one of these marks."""

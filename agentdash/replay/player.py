@@ -262,7 +262,7 @@ class Player:
         if not self.index.covers(at):
             return False
         at = max(self.begin, min(at, self.end))
-        self._go_to(min(self.index.position_at(at), self.index.known), at)
+        self._go_to(min(bisect_right(self.index.times, at), self.index.known), at)
         return True
 
     def _go_to(self, position: int, at: float | None = None, *, closed: bool = False) -> None:

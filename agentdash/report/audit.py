@@ -13,7 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -133,85 +133,68 @@ def audit(
         recall: returns what an earlier agentdash saw of a thread.
         digests: of earlier audits; None: every file is read.
     """
-    return check_report(_Audit(on_read, recall, digests).reports(tuple(paths)), unreadable)
+    files = tuple(paths)
+    states = file_states(files) if digests is not None else {}
+    stored = _stored(digests, states) if digests is not None else {}
+    known = {thread.id: thread for digest in stored.values() for thread in digest.threads}
+    read: dict[Path, FileRead] = {}
+
+    def read_files(wanted: Sequence[Path]) -> None:
+        memories = [(path, recall(thread_name(path))) for path in wanted]
+        for path, found in zip(wanted, _read_all(memories), strict=True):
+            on_read(path)
+            known.update({thread.id: thread for thread in found.digest.threads})
+            read[path] = found
+
+    read_files([path for path in files if path not in stored])
+    valid = {
+        path: digest
+        for path, digest in stored.items()
+        if inputs_of(digest, recall, known).fingerprint() == digest.inputs
+    }
+    for path in valid:
+        on_read(path)
+    read_files([path for path in stored if path not in valid])
+    judged = _judged(read, recall, known)
+    if digests is not None:
+        kept = [path for path, found in read.items() if found.is_kept and path in states]
+        safe = [path for path in kept if not _has_secrets(path, judged[path])]
+        digests.save(_VIEW, [(path, states[path], _encode(judged[path])) for path in safe])
+    complete = judged | valid
+    reports = [(path, complete[path].report) for path in files]
+    return check_report(
+        [replace(report, file=clean_line(str(path))) for path, report in reports if report is not None],
+        unreadable,
+    )
 
 
-class _Audit:
-    """One audit: takes what it can from digests, reads the other files, and judges children last.
+def _stored(digests: DigestStore, states: Mapping[Path, FileState]) -> dict[Path, AuditDigest]:
+    """Return the digests of files that have not changed."""
+    found: dict[Path, AuditDigest] = {}
+    gc.disable()
+    for path, body in digests.load(_VIEW, states).items():
+        with suppress(msgspec.MsgspecError, ValueError, TypeError):
+            found[path] = _decode(body)
+    gc.freeze()  # they are kept to the end: looking for garbage takes longer than decoding them
+    gc.enable()
+    return found
 
-    Args:
-        on_read: called with each file when it has been read.
-        recall: returns what an earlier agentdash saw of a thread.
-        digests: of earlier audits.
-    """
 
-    def __init__(self, on_read: Callable[[Path], None], recall: Recall, digests: DigestStore | None) -> None:
-        self._on_read = on_read
-        self._recall = recall
-        self._digests = digests
-        self._known: dict[str, Thread] = {}
-        """What children are compared with: whole threads would fill the memory."""
+def _judged(
+    read: Mapping[Path, FileRead], recall: Recall, known: Mapping[str, Thread]
+) -> dict[Path, AuditDigest]:
+    """Return the digests of files, judged; `known` has all threads that they may be compared with."""
+    if not read:
+        return {}
+    from agentdash.report.file_audit import judge_packed  # noqa: PLC0415 - see `_read_all`
 
-    def reports(self, paths: Sequence[Path]) -> list[ThreadReport]:
-        """Return the reports of files, in their order."""
-        states = file_states(paths) if self._digests is not None else {}
-        stored = self._stored(states)
-        read = self._read([path for path in paths if path not in stored])
-        valid = {path for path, digest in stored.items() if self._is_valid(digest)}
-        for path in valid:
-            self._on_read(path)
-        read |= self._read([path for path in stored if path not in valid])
-        judged = self._judged(read)
-        self._save(states, {path: judged[path] for path, found in read.items() if found.is_kept})
-        reports = ((path, (judged.get(path) or stored[path]).report) for path in paths)
-        return [
-            msgspec.structs.replace(report, file=clean_line(str(path))) for path, report in reports if report
-        ]
+    return {path: judge_packed(found, recall, known) for path, found in read.items()}
 
-    def _judged(self, read: Mapping[Path, FileRead]) -> dict[Path, AuditDigest]:
-        if not read:
-            return {}
-        from agentdash.report.file_audit import judge_packed  # noqa: PLC0415 - see `_read_all`
 
-        return {path: judge_packed(found, self._recall, self._known) for path, found in read.items()}
-
-    def _stored(self, states: Mapping[Path, FileState]) -> dict[Path, AuditDigest]:
-        bodies = self._digests.load(_VIEW, states) if self._digests is not None else {}
-        gc.disable()
-        found = {path: digest for path, body in bodies.items() if (digest := decode_digest(body))}
-        gc.freeze()  # they are kept to the end: looking for garbage takes longer than decoding them
-        gc.enable()
-        for digest in found.values():
-            self._add_known(digest)
-        return found
-
-    def _is_valid(self, digest: AuditDigest) -> bool:
-        """Return whether the report of a digest holds: all that it depends on is as it was."""
-        return inputs_of(digest, self._recall, self._known).fingerprint() == digest.inputs
-
-    def _read(self, paths: Sequence[Path]) -> dict[Path, FileRead]:
-        found: dict[Path, FileRead] = {}
-        wanted = [(path, self._recall(thread_name(path))) for path in paths]
-        for path, read in zip(paths, _read_all(wanted), strict=True):
-            self._on_read(path)
-            self._add_known(read.digest)
-            found[path] = read
-        return found
-
-    def _add_known(self, digest: AuditDigest) -> None:
-        self._known |= {thread.id: thread for thread in digest.threads}
-
-    def _save(self, states: Mapping[Path, FileState], judged: Mapping[Path, AuditDigest]) -> None:
-        if self._digests is None:
-            return
-        self._digests.save(
-            _VIEW,
-            [
-                (path, states[path], encode_digest(digest))
-                for path, digest in judged.items()
-                if path in states and not has_secrets(path, digest)
-            ],
-        )
+def _has_secrets(path: Path, digest: AuditDigest) -> bool:
+    """Return whether the digest of a file has text that must not be written, or its path has."""
+    parts = (str(path), digest.report, digest.threads, digest.denied, digest.cwds)
+    return any(mask_fields(part) != part for part in parts)
 
 
 def _read_all(wanted: Sequence[tuple[Path, ThreadMemory]]) -> Iterator[FileRead]:
@@ -348,19 +331,6 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(_StoredDigest).decode
 
 
-def encode_digest(digest: AuditDigest) -> bytes:
-    """Return a digest as it is stored."""
-    return _encode(digest)
-
-
-def decode_digest(body: bytes) -> AuditDigest | None:
-    """Return a stored digest, or None if it cannot be decoded."""
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, ValueError, TypeError):
-        return None
-
-
 def thread_name(path: Path) -> str:
     """Return the thread that a file is the log of: the id in its name, or in its first lines; else its
     name."""
@@ -368,22 +338,17 @@ def thread_name(path: Path) -> str:
     return log.thread if log is not None else clean_line(path.name)
 
 
-def has_secrets(path: Path, digest: AuditDigest) -> bool:
-    """Return whether the digest of a file has text that must not be written, or its path has."""
-    parts = (str(path), digest.report, digest.threads, digest.denied, digest.cwds)
-    return any(mask_fields(part) != part for part in parts)
-
-
 def inputs_of(digest: AuditDigest, recall: Recall, known: Mapping[str, Thread]) -> Inputs:
     """Return what the report of a file depends on now, besides the file."""
     parents = tuple(known[parent] for parent in digest.parents if parent in known)
+    is_here = any(Path(cwd).is_dir() for cwd in digest.cwds)
     return Inputs(
         parents=parents,
         memories=(
             *(recall(parent.id) for parent in parents),
             *(_memory_of(thread, recall) for thread in digest.threads),
         ),
-        kinds=tuple(path_kinds(digest.denied).items()) if _is_any_here(digest.cwds) else (),
+        kinds=tuple(path_kinds(digest.denied).items()) if is_here else (),
         rules=tuple(filter(None, map(_rules_of, digest.threads))),
     )
 
@@ -395,10 +360,6 @@ def _rules_of(thread: Thread) -> CommandRules | None:
 
     rules = rules_beside(Path(thread.file.path))
     return rules(thread.cwd or "") if rules is not None else None
-
-
-def _is_any_here(cwds: Sequence[str]) -> bool:
-    return any(Path(cwd).is_dir() for cwd in cwds)
 
 
 def _memory_of(thread: Thread, recall: Recall) -> ThreadMemory:

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from agentdash.agents.screen_reader import ScreenReading
 
 
-class LinkReport(msgspec.Struct):
-    """A link to a pane or a process."""
-
-    to: str
-    """`pane %4`, `pid 4242`, `thread ID`."""
-    by: str
-    """The rule or fact that the link is based on."""
-
-
 class ScreenshotReport(msgspec.Struct):
     """The screen of a pane, with all that its reading depends on. Secrets in it are masked."""
 
@@ -55,7 +46,7 @@ class ExplainedReport(WorkerReport, kw_only=True):
     verdict_evidence: list[EvidenceReport]
     """Evidence of the verdict, and against it."""
     policies: list[PolicyReport]
-    links: list[LinkReport]
+    links: list[w.Link]
     """What belongs to it, and the evidence for it."""
     screenshot: ScreenshotReport | None
     """Its pane, as its screen was read; null without one. `explain --screen` takes this object, or the whole

@@ -33,7 +33,7 @@ from agentdash.sandbox.denials.lines import suspects
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.sandbox.denials.detector",
-    "agentdash.sandbox.denials.reached",
+    "agentdash.sandbox.denials.network",
     "agentdash.sandbox.flags.reader",
     "agentdash.sandbox.shell",
 )
@@ -94,16 +94,25 @@ def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     place = clean_line(str(path.absolute()))  # its configuration lies beside it
     fleet, trouble = read_whole(log, FileSeen(at=0.0, thread=log.thread, path=place, size=0, modified=0.0))
-    fleet = reduce(fleet, _end_of_time())
-    if not any(thread.lines for thread in fleet.threads.values()):
+    ended = [LocksSeen(at=END_OF_TIME, holders={}, readable=True), ProcessesCounted(at=END_OF_TIME)]
+    fleet = reduce(fleet, ended)
+    threads = fleet.threads.values()
+    if not any(thread.lines for thread in threads):
         problem = _problem(fleet) or without_record(file_size(path))
         report = unreadable_report(thread_name(path), clean_line(str(path)), problem)
         return FileRead(AuditDigest(report, inputs=b"", threads=()), is_kept=False)
-    digest = _digest(fleet)
-    digest.damage = _damage(path, fleet)
+    digest = AuditDigest(
+        report=None,
+        inputs=b"",
+        threads=tuple(map(Thread.as_parent, threads)),
+        parents=tuple(dict.fromkeys(thread.parent for thread in threads if thread.parent)),
+        denied=tuple(denied_paths(threads, is_here=lambda _: True)),
+        cwds=tuple(dict.fromkeys(thread.cwd for thread in threads if thread.denials and thread.cwd)),
+        damage=_damage(path, fleet),
+    )
     if digest.parents:
         return FileRead(digest, pickle.dumps(fleet), is_kept=trouble is None)
-    judge_file(digest, fleet, lambda _: memory, {})
+    _judge(digest, fleet, lambda _: memory, {})
     return FileRead(digest, is_kept=trouble is None)
 
 
@@ -117,11 +126,11 @@ def judge_packed(read: FileRead, recall: Recall, known: Mapping[str, Thread]) ->
     """Return the digest of a file, judged; `known` has all threads that it may be compared with."""
     if read.fleet is not None:
         # packed by this program, in a worker process of its own
-        judge_file(read.digest, pickle.loads(read.fleet), recall, known)  # noqa: S301
+        _judge(read.digest, pickle.loads(read.fleet), recall, known)  # noqa: S301
     return read.digest
 
 
-def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping[str, Thread]) -> None:
+def _judge(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping[str, Thread]) -> None:
     """Complete a digest by the report of the file's threads."""
     inputs = inputs_of(digest, recall, known)
     parents = {parent.id: parent for parent in inputs.parents}
@@ -134,25 +143,3 @@ def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping
     if digest.report is not None:
         digest.report.problem = _problem(fleet) or digest.damage
     digest.inputs = inputs.fingerprint()
-
-
-def _digest(fleet: Fleet) -> AuditDigest:
-    """Return the digest of a file that is not judged yet."""
-    threads = fleet.threads.values()
-    parents = dict.fromkeys(thread.parent for thread in threads if thread.parent)
-    denied = {thread.cwd: None for thread in threads if thread.denials and thread.cwd}
-    return AuditDigest(
-        report=None,
-        inputs=b"",
-        threads=tuple(map(Thread.as_parent, threads)),
-        parents=tuple(parents),
-        denied=tuple(denied_paths(threads, is_here=lambda _: True)),
-        cwds=tuple(denied),
-    )
-
-
-def _end_of_time() -> list[LocksSeen | ProcessesCounted]:
-    return [
-        LocksSeen(at=END_OF_TIME, holders={}, readable=True),
-        ProcessesCounted(at=END_OF_TIME),
-    ]

@@ -69,7 +69,7 @@ def schema(name: str) -> dict[str, Any]:
 
 def _structs(document: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
     """Return the structs that a document consists of."""
-    parts = (field.document for field in fields_of(document) if field.document is not None)
+    parts = (field.struct for field in fields_of(document) if field.struct is not None)
     return {document}.union(*map(_structs, parts))
 
 

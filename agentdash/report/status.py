@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -225,26 +226,6 @@ class WaitReport(msgspec.Struct):
     """Null if live sources were read."""
 
 
-def wait_report(
-    target: str,
-    until: tuple[State, ...],
-    outcome: Outcome,
-    waited: float,
-    worker: Worker | None,
-    via: ViaReport | None = None,
-) -> WaitReport:
-    """Return the document of a wait that took `waited` seconds."""
-    return WaitReport(
-        schema="agentdash.wait/2",
-        target=target,
-        until=[str(state) for state in until],
-        outcome=outcome,
-        waited_seconds=round(waited, 1),
-        worker=document(WorkerReport, worker) if worker else None,
-        via=via,
-    )
-
-
 def wait_line(report: WaitReport) -> str:
     """Return the outcome as one line: `blocked-sandbox  %4 build: may not write /x`."""
     if report.worker is None:
@@ -274,7 +255,7 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
     Ages, token counts, process ids, clocks and spinners alone are no change, nor is what a worker that goes
     on working does.
     """
-    at = iso(new.at) or ""
+    line = partial(ChangeReport, schema="agentdash.change/2", at=iso(new.at) or "")
     before = {worker.id: worker for worker in old.workers} if old else {}
     for worker in new.workers:
         known = before.pop(worker.id, None)
@@ -282,19 +263,15 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
             continue
         report = document(WorkerReport, worker)
         if known is None:
-            yield ChangeReport(schema="agentdash.change/2", at=at, change="added", worker=report)
+            yield line(change="added", worker=report)
         elif changed := changed_fields(document(WorkerReport, known), report):
-            yield ChangeReport(
-                schema="agentdash.change/2", at=at, change="changed", changed=changed, worker=report
-            )
+            yield line(change="changed", changed=changed, worker=report)
     for removed in before.values():
-        report = document(WorkerReport, removed)
-        yield ChangeReport(schema="agentdash.change/2", at=at, change="removed", worker=report)
+        yield line(change="removed", worker=document(WorkerReport, removed))
     health = {source.name: source.ok for source in old.sources} if old else {}
     for source in new.sources:
         if health.get(source.name) != source.ok:
-            health_report = document(SourceReport, source)
-            yield ChangeReport(schema="agentdash.change/2", at=at, change="source", source=health_report)
+            yield line(change="source", source=document(SourceReport, source))
 
 
 class Heartbeats:
@@ -306,8 +283,7 @@ class Heartbeats:
     def add(self, change: ChangeReport) -> None:
         """Keep what another line has stated."""
         if change.worker is not None:
-            worker = change.worker
-            self._stated[worker.id] = TickReport(worker.id, worker.last_activity, worker.tokens)
+            self._stated[change.worker.id] = document(TickReport, change.worker)
 
     def next(self, now: float, workers: Iterable[Worker]) -> ChangeReport:
         """Return the line of a heartbeat.
@@ -316,18 +292,11 @@ class Heartbeats:
             now: unix seconds.
             workers: all of them, as they are now.
         """
-        present = [
-            TickReport(worker.id, iso(worker.last_activity), worker.tokens.total) for worker in workers
-        ]
+        present = [document(TickReport, worker) for worker in workers]
         ticks = [tick for tick in present if self._stated.get(tick.id) != tick]
         self._stated = {tick.id: tick for tick in present}
-        return ChangeReport(
-            schema="agentdash.change/2",
-            at=iso(now) or "",
-            change="alive",
-            version=__version__,
-            ticks=ticks,
-        )
+        at = iso(now) or ""
+        return ChangeReport("agentdash.change/2", at, "alive", version=__version__, ticks=ticks)
 
 
 def changed_fields(old: WorkerReport, new: WorkerReport) -> list[str]:
@@ -410,8 +379,8 @@ def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
     at = time_of_day(new.at)
     if old is None:
         yield f"{at}  {_summary(new)}"
-        asking = (document(WorkerReport, worker) for worker in new.workers if worker.needs_you)
-        yield from (f"{at}  {_state(worker)}" for worker in asking)
+        asking = (worker for worker in new.workers if worker.needs_you)
+        yield from (f"{at}  {_state(document(WorkerReport, worker))}" for worker in asking)
         return
     for change in changes(old, new):
         yield from (f"{at}  {line}" for line in _sentences(change))

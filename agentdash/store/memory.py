@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -332,68 +331,47 @@ def _present(worker: Worker, pane: Pane, fleet: Fleet, at: float) -> PastWorker:
     )
 
 
-class _MemorySource:
-    """Reads the memory file.
+class MemorySource:
+    """Recalls what the memory file has of panes, once, or of each thread as it becomes known.
+
+    A single pass polls that of panes before these are linked to threads, and that of threads behind all
+    sources that name threads.
 
     Args:
         memory: the file.
         clock: the time of the events.
+        of_threads: whether it is that of threads.
     """
 
     name = SOURCE
 
-    def __init__(self, memory: Memory, clock: Clock) -> None:
+    def __init__(self, memory: Memory, clock: Clock, *, of_threads: bool) -> None:
         self._memory = memory
         self._clock = clock
-
-    def _read(self, read: Callable[[], Sequence[Event]]) -> Sequence[Event]:
-        """Return the events; the failure as the source's health where the file cannot be used."""
-        try:
-            return read()
-        except MemoryFileError as error:
-            failure = clean_line(str(error))
-            return [SourceSeen(at=self._clock.now(), name=self.name, ok=False, detail=failure)]
-
-
-class PaneMemorySource(_MemorySource):
-    """Recalls the workers of panes. A single pass polls it before panes are linked to threads."""
-
-    async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return what is remembered of panes."""
-        del fleet
-        return self._read(self._panes)
-
-    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what is remembered of panes."""
-        emit(await self.poll(channel.value))
-
-    def _panes(self) -> Sequence[Event]:
-        workers = tuple(self._memory.past_workers())
-        return [PanesRecalled(at=self._clock.now(), workers=workers)] if workers else []
-
-
-class ThreadMemorySource(_MemorySource):
-    """Recalls the observations of each thread once it is known. A single pass polls it behind all sources
-    that name threads."""
-
-    def __init__(self, memory: Memory, clock: Clock) -> None:
-        super().__init__(memory, clock)
+        self._of_threads = of_threads
         self._recalled: set[str] = set()
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return what is remembered of the threads that are known."""
-        return self._read(partial(self._threads, fleet.threads))
+        """Return what is remembered, or the source's health where the file cannot be used."""
+        new = fleet.threads.keys() - self._recalled
+        self._recalled |= new
+        return await asyncio.to_thread(self._read, new)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what is remembered of threads as they appear."""
+        """Emit what is remembered; of threads as they appear."""
         fleet = channel.value
-        while True:
-            if new := fleet.threads.keys() - self._recalled:
-                emit(await asyncio.to_thread(self._read, partial(self._threads, new)))
+        emit(await self.poll(fleet))
+        while self._of_threads:
             fleet = await channel.wait_for_change(fleet)
+            if fleet.threads.keys() - self._recalled:
+                emit(await self.poll(fleet))
 
-    def _threads(self, threads: Iterable[str]) -> Sequence[Event]:
-        names = set(threads)
-        self._recalled |= names
+    def _read(self, threads: set[str]) -> list[Event]:
         at = self._clock.now()
-        return [ObservationsRecalled(at=at, memory=memory) for memory in self._memory.threads(names)]
+        try:
+            if self._of_threads:
+                return [ObservationsRecalled(at=at, memory=each) for each in self._memory.threads(threads)]
+            workers = tuple(self._memory.past_workers())
+        except MemoryFileError as error:
+            return [SourceSeen(at=at, name=self.name, ok=False, detail=clean_line(str(error)))]
+        return [PanesRecalled(at=at, workers=workers)] if workers else []

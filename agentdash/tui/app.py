@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -41,7 +41,6 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look, state_name
 from agentdash.tui.view import View
-from agentdash.tui.worker.file_reading import Reading
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
 
@@ -64,6 +63,7 @@ class WorkerProvider(Provider):
                 yield Hit(score, name, go, text=worker.name, help=f"go to it: {state}")
 
 
+T = TypeVar("T")
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0
@@ -82,6 +82,55 @@ def _open_conversation(path: str) -> Callable[[float], Conversation]:
     from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
 
     return ConversationFile(Path(path)).read
+
+
+class Reading(Generic[T]):
+    """What was read of one file or directory, that of the selected worker.
+
+    Args:
+        open_file: returns a function that reads a path up to a time (unix seconds), and reads on where it
+            stopped when it is called again.
+        interval: seconds between two readings of one path.
+    """
+
+    def __init__(self, open_file: Callable[[str], Callable[[float], T]], interval: float) -> None:
+        self._open = open_file
+        self._interval = interval
+        self._path: str | None = None
+        self._read_path: Callable[[float], T] | None = None
+        self._found: T | None = None
+        self._asked: object = None
+        self._read_at = 0.0
+        self._is_reading = False
+
+    def found(self, path: str | None) -> T | None:
+        """Return what was read of a path; None before."""
+        return self._found if path == self._path else None
+
+    def job(self, path: str, until: float, asked: object = None) -> Callable[[], None] | None:
+        """Return what reads a path, to be run in a thread; None if it was read just now, or is being read.
+
+        Args:
+            until: time up to which (unix seconds).
+            asked: what the content depends on: if that is as it was, nothing is read. None: not known.
+        """
+        if self._is_reading:
+            return None
+        if path != self._path:
+            self._path, self._read_path, self._found = path, None, None
+        elif time.monotonic() < self._read_at + self._interval or (asked and asked == self._asked):
+            return None
+        self._asked = asked
+        self._is_reading = True
+        return partial(self._read, path, until)
+
+    def _read(self, path: str, until: float) -> None:
+        try:
+            self._read_path = self._read_path or self._open(path)
+            self._found = self._read_path(until)
+        finally:
+            self._read_at = time.monotonic()
+            self._is_reading = False
 
 
 def _after(names: Iterable[str], name: str) -> str:
@@ -125,6 +174,7 @@ class AgentDash(BaseApp[None]):
         self._clock = clock
         self._by_id: dict[str, Worker] = {}
         self._feed_error: str | None = None
+        """Why the feed gives no more snapshots."""
         self.attention = attention
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
@@ -150,11 +200,6 @@ class AgentDash(BaseApp[None]):
         """The selected worker."""
         return self._by_id.get(self.selected_id or "")
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether the cursor rests, so that the selected worker is shown in detail."""
-        return time.monotonic() - self._moved_at >= _REST_S
-
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
         return self.root
@@ -171,9 +216,8 @@ class AgentDash(BaseApp[None]):
                 self.take(snapshot)
             self._feed_error = "The feed has ended: what is shown here will not change any more."
         except Exception as error:  # of any type: the screen must show that it is out of date
-            self._feed_error = clean_line(
-                f"The feed has broken off, what is shown here is old: {type(error).__name__}: {error}"
-            )
+            reason = clean_line(f"{type(error).__name__}: {error}")
+            self._feed_error = f"The feed has broken off, what is shown here is old: {reason}"
         self.draw()
 
     def take(self, snapshot: Snapshot) -> None:
@@ -198,17 +242,21 @@ class AgentDash(BaseApp[None]):
                 if not self._has_chosen and self.root.rows:
                     self.selected_id = self.root.rows[0].id
                 self.selected_id = self.root.selectable(self.selected_id)
+        problem = self._feed_error
+        if self.snapshot is not None and (failure := self.snapshot.failure) is not None:
+            problem = f"engine: {failure.text}: what is shown may be old ({self.options.debug_log_hint})"
+        here = self.worker if self.worker and not self.worker.host else None
         view = View(
             Look(self._clock.now(), self.glyphs, self.options.thresholds),
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
-            is_at_rest=self.is_at_rest,
+            is_at_rest=time.monotonic() - self._moved_at >= _REST_S,
             banner=self.options.banner,
             caption=self.caption(),
-            feed_error=self._problem(),
-            conversation=self._conversation.found(self.worker.file) if self.worker else None,
-            diff=self._diff.found(self.worker.cwd) if self.worker else None,
+            feed_error=problem,
+            conversation=self._conversation.found(here.file) if here else None,
+            diff=self._diff.found(here.cwd) if here and here.git else None,
         )
         if self.root.is_mounted:
             self.root.draw(view)
@@ -253,13 +301,6 @@ class AgentDash(BaseApp[None]):
             self.last_key_at, self._touched_at = now, time.monotonic()
             self._has_chosen = self._has_chosen or isinstance(event, Key | MouseDown)
         await super().on_event(event)
-
-    def _problem(self) -> str | None:
-        """Return why what is shown may be old, in one sentence."""
-        failure = self.snapshot.failure if self.snapshot else None
-        if failure is None:
-            return self._feed_error
-        return f"engine: {failure.text}: what is shown may be old ({self.options.debug_log_hint})"
 
     def select_worker(self, worker: str) -> None:
         """Select a worker; clear the filter if it hides the worker."""
@@ -334,12 +375,12 @@ class AgentDash(BaseApp[None]):
             return
         while not worker.children and worker.parent in self._by_id:
             worker = self._by_id[worker.parent]
-        if not worker.children:
+        if worker.children:
+            self.selected_id = worker.id
+            self.root.toggle_fold(worker)
+            self.draw()
+        else:
             self.show_message("This worker has no children to fold.")
-            return
-        self.selected_id = worker.id
-        self.root.toggle_fold(worker)
-        self.draw()
 
     def action_past(self) -> None:
         """Show or hide past workers; with the cursor on the first of them, where it was on none."""

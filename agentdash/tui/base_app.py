@@ -7,17 +7,16 @@ import logging
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 from textual import constants, events, on
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.dom import DOMNode
 from textual.message import Message
 from textual.widgets import Input
 from textual.worker import WorkerFailed
@@ -27,8 +26,8 @@ from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
-from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.textual_internals import (
+    TerminalDriver,
     discard_prints,
     end_failed,
     failure,
@@ -121,15 +120,10 @@ class BaseApp(App[Result]):
         """End without Textual's traceback, which shows the values of variables: the caller has `failure`."""
         end_failed(self)
 
-    async def run_action(
-        self,
-        action: str | ActionParseResult,
-        default_namespace: DOMNode | None = None,
-        namespaces: Mapping[str, DOMNode] | None = None,
-    ) -> bool:
+    async def run_action(self, action: str | ActionParseResult, *more: Any, **named: Any) -> bool:
         """Run the action of a key, a click or the palette; one that fails becomes a message."""
         try:
-            return await super().run_action(action, default_namespace, namespaces)
+            return await super().run_action(action, *more, **named)
         except Exception as error:  # of any type: whoever watches keeps the screen
             self._show_failure(error)
             return True
@@ -235,7 +229,7 @@ class BaseApp(App[Result]):
             label: stands before the text in the message.
         """
         self.copy_to_clipboard(text)
-        self._message_of_copy = f"{label}{text.splitlines()[0] if text else ''}"
+        self._message_of_copy = label + text.partition("\n")[0]
         if self.options.copy_to_tmux is None:
             self.show_message(f"Sent to the terminal's clipboard: {self._message_of_copy}")
 
@@ -249,6 +243,15 @@ class BaseApp(App[Result]):
     async def _copy_to_tmux(self, copy_to_tmux: CopyToTmux, text: str) -> None:
         how = await copy_to_tmux(text) or "Sent to the terminal's clipboard"
         self.show_message(f"{how}: {self._message_of_copy}" if self._message_of_copy else f"{how}.")
+
+    def export(self, write: Callable[[Path], str], file: str) -> None:
+        """Write a file in a thread by a function that returns what has become of it, and show that."""
+        self.show_message(f"Writing {file} ...")
+
+        def run() -> None:
+            self.call_later(self.show_message, write(Path(file).expanduser()))
+
+        self.run_worker(run, thread=True, name="export", exclusive=True)
 
     async def action_quit(self) -> None:
         """End the program."""
@@ -270,5 +273,6 @@ class BaseApp(App[Result]):
     def action_theme(self) -> None:
         """Switch to the next theme."""
         names = [theme.name for theme in THEMES]
-        self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
+        after = names.index(self.theme) + 1 if self.theme in names else 0
+        self.theme = names[after % len(names)]
         self.show_message(f"Theme: {self.theme}")

@@ -84,7 +84,6 @@ def dashboard_help(
     Args:
         here: ids of the keys in the footer, which come first.
         handled: by what the other keys are handled that do something there.
-        table: the keys by their ids.
         legend: the signs of a timeline, if there is one.
     """
     intro = (

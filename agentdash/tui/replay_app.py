@@ -320,8 +320,7 @@ class ReplayApp(AgentDash):
     @on(FilterBar.Closed, "#export")
     def _export_entered(self, event: FilterBar.Closed) -> None:
         if event.submitted and (file := event.text.strip()):
-            self.show_message(f"Writing {file} ...")
-            self.run_worker(partial(self._write, file), thread=True, name="export", exclusive=True)
+            self.export(self._export, file)
 
     @on(FilterBar.Closed, "#seek")
     def _seek_entered(self, event: FilterBar.Closed) -> None:
@@ -335,10 +334,6 @@ class ReplayApp(AgentDash):
             job = partial(self._run_search, TextSearch(text, self._player.family.paths))
             self.run_worker(job, thread=True, name="find", group="find", exclusive=True)
         self.draw()
-
-    def _write(self, file: str) -> None:
-        """Export the session. Runs in a thread."""
-        self.call_later(self.show_message, self._export(Path(file).expanduser()))
 
     def _run_search(self, search: TextSearch) -> None:
         """Search the session. Runs in a thread."""

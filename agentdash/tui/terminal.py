@@ -1,6 +1,6 @@
 """The terminal of the full-screen commands: required, and restored however they end.
 
-Without Textual, whose import takes longer than the check: the driver of the app is in `terminal_driver`.
+Without Textual, whose import takes longer than the check: the driver of the app is in `textual_internals`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,8 @@ def own_terminal() -> Iterator[Callable[[], None]]:
 
 def _require_terminal() -> None:
     for name, stream in (("input", sys.__stdin__), ("output", sys.__stdout__)):
-        try:
-            if stream is not None and stream.isatty():
-                continue
-        except ValueError:  # it is closed
-            pass
-        raise NoTerminalError(f"standard {name} is not a terminal")
+        if stream is None or stream.closed or not stream.isatty():
+            raise NoTerminalError(f"standard {name} is not a terminal")
     if os.environ.get("TERM") == "dumb":
         raise NoTerminalError("TERM is dumb")
 

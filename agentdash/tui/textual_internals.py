@@ -1,18 +1,36 @@
-"""Uses of private names of Textual, each with its reason. No other module uses one.
+"""Uses of private names of Textual, each with its reason; no other module uses one. Among them its driver for
+terminals, with what that lacks: SIGSTOP, vanished terminals, a busy event loop.
 
 Tried with Textual 8.2.8, the version that pyproject.toml pins for tests.
 """
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import select
+import signal
+import sys
+import threading
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual._parser import ParseError, Parser
+from textual._xterm_parser import XTermParser
 from textual.dom import DOMNode
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
+from textual.message import Message
 from textual.strip import Strip
+
+from agentdash.tui import terminal
+from agentdash.tui.start_up import settings_before
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -121,3 +139,179 @@ def _difference(old: Strip, new: Strip) -> tuple[int, int]:
     rest = zip(reversed(list(old)[len(same) :]), reversed(list(new)[len(same) :]), strict=False)
     ends = takewhile(lambda pair: pair[0] == pair[1], rest)
     return first, new.cell_length - sum(segment.cell_length for _, segment in ends)
+
+
+# ---------------------------------------------------------------- the driver
+
+
+_QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
+_KEY_PATIENCE_S: Final = 0.5
+"""After a quit key, for the app to react. Later the process is interrupted."""
+_LOOK_INTERVAL_S: Final = 0.1
+"""Between two looks whether keys are still wanted, and whether a sequence remains incomplete."""
+_READ_BYTES: Final = 4_096
+_WITHOUT_TITLE: Final = ("linux", "vt100", "vt220")
+"""Values of `TERM` of terminals that have no title, and may print it."""
+
+
+class _Output:
+    """The terminal as a stream. What is written after it has vanished is dropped.
+
+    Textual's writing thread would end with the first error, and its queue block the event loop.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def _output() -> IO[str]:
+    """Return where to draw: stderr as Textual does, or stdout where stderr goes to a file."""
+    errors, output = sys.__stderr__, sys.__stdout__
+    if isinstance(output, io.TextIOWrapper) and not (errors is not None and errors.isatty()):
+        output.reconfigure(errors="backslashreplace")  # as stderr: an ASCII locale must not end the drawing
+        return output
+    return cast("IO[str]", errors)
+
+
+class _KeyParser(XTermParser):
+    """Textual's parser of what a terminal sends, which drops a sequence that it cannot parse.
+
+    The base class raises, and parses nothing afterwards.
+    """
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Parse a text; an empty one is the end."""
+        for part in data or ("",):
+            yield from self._parsed(super().feed(part))
+
+    def tick(self) -> Iterable[Message]:
+        """Parse what remained incomplete for too long."""
+        yield from self._parsed(super().tick())
+
+    def _parsed(self, messages: Iterable[Message]) -> Iterator[Message]:
+        try:
+            yield from messages
+        except ParseError:
+            raise
+        except Exception:  # a number, point or size that cannot be
+            Parser.__init__(self)  # begins anew, and keeps what is known of the terminal
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver, that also survives SIGSTOP, a vanished terminal and a busy event loop."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._file: Any = _Output(_output())
+        self._title = ""
+        """The title shown; empty where the app shows none."""
+
+    def start_application_mode(self) -> None:
+        """Start application mode."""
+        terminal.application_mode.set()
+        forget_what_is_shown()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self.attrs_before is not None:  # those of the start, during which keys were kept
+            self.attrs_before = settings_before() or self.attrs_before
+        if self._title:  # it continues after it was stopped
+            self._write_title()
+
+    def set_title(self, title: str) -> None:
+        """Show a title, plain text of one line, until the app ends or is stopped."""
+        if title != self._title and os.environ.get("TERM") not in _WITHOUT_TITLE:
+            self._title = title
+            self._write_title()
+
+    def _write_title(self) -> None:
+        save = "" if terminal.title_saved.is_set() else terminal.SAVE_TITLE
+        self.write(f"{save}\x1b]2;{self._title}\x07")
+        terminal.title_saved.set()
+
+    def stop_application_mode(self) -> None:
+        """Stop application mode, restore the terminal."""
+        if terminal.title_saved.is_set():
+            terminal.title_saved.clear()
+            self.write(terminal.RESTORE_TITLE)
+        super().stop_application_mode()
+        terminal.application_mode.clear()
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Restore the terminal and stop, where a shell can continue the program; else the kernel stops none.
+
+        A key ctrl+z is such a signal until the app reads keys. On the loop: a handler that interrupts the
+        driver while it holds the lock of its queue would wait for that lock for ever.
+        """
+        if not terminal.has_job_control():
+            return
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        super()._sigtstp_application()
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Set up the terminal again after SIGSTOP, which cannot be handled, as after SIGTSTP.
+
+        On the loop, since a second SIGCONT may come meanwhile. The base class would start a second thread
+        that reads keys, and save the settings of the app as those to restore.
+        """
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._resume)
+
+    def _resume(self) -> None:
+        if not self._auto_restart or self._app._exit:
+            return
+        if self._key_thread is not None and self._key_thread.is_alive():
+            self.suspend_application_mode()
+        self._must_signal_resume = True
+        self.resume_application_mode()
+        self._app.call_later(self._app.refresh, layout=True)
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except OSError:  # EIO: the terminal has vanished
+            terminal.hang_up()
+        except Exception as error:
+            with suppress(Exception):
+                self._app.call_later(self._app._handle_exception, error)
+
+    def run_input_thread(self) -> None:
+        """Read keys until input is disabled."""
+        parser = _KeyParser(self._debug)
+        decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], _LOOK_INTERVAL_S)[0]:
+                if not (data := os.read(self.fileno, _READ_BYTES)):  # the terminal has vanished
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                text = decode(data)
+                for message in parser.feed(text) if text else ():
+                    self.process_message(message)
+            for message in parser.tick():
+                self.process_message(message)
+
+    def process_message(self, message: Message) -> None:
+        """Pass a message to the app; interrupt the process if the app does not react to a quit key."""
+        if isinstance(message, Key) and message.key in _QUIT_KEYS:
+            if self._app.is_running:
+                threading.Thread(target=self._interrupt_if_busy, name="quit key", daemon=True).start()
+            else:  # still mounting: it would drop the key
+                os.kill(os.getpid(), signal.SIGINT)
+        super().process_message(message)
+
+    def _interrupt_if_busy(self) -> None:
+        reacted = threading.Event()
+        self._app.call_later(reacted.set)
+        if not reacted.wait(_KEY_PATIENCE_S):
+            os.kill(os.getpid(), signal.SIGINT)

@@ -238,7 +238,7 @@ THEMES: Final = (
     ),
     _theme(
         "high-contrast",
-        "#66ccff #ffffff #00ff66 #ffff00 #ff6666 #ff99ff #ffffff #000000 #000000 #1a1a1a",
+        "#9addff #ffffff #56ff9a #ffff56 #ff9a9a #ffbbff #ffffff #000000 #000000 #1a1a1a",
         muted="#d8d8d8",
         cursor="#004080",
         line="#aaaaaa",
@@ -246,7 +246,7 @@ THEMES: Final = (
     ),
     _theme(  # after Okabe and Ito, whose purple is grey to eyes without red or green cones: it is bluer here
         "colour-blind",
-        "#56b4e9 #bbbbbb #56b4e9 #f0e442 #e8771f #8f9bff #e4e4e4 #15171a #1a1d21 #22262b",
+        "#8fcdf0 #bbbbbb #8fcdf0 #f0e442 #e8771f #8f9bff #e4e4e4 #15171a #1a1d21 #22262b",
         muted="#a5a6a7",
         cursor="#2f3841",
         line="#3a3f46",

@@ -20,9 +20,8 @@ import pytest
 
 from agentdash.collect.tmux import sensor
 from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
-from agentdash.collect.tmux.command import run_commands
 from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import servers
+from agentdash.collect.tmux.servers import run_commands, servers
 from agentdash.model.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.peers import ProvenSocket

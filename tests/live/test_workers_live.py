@@ -7,13 +7,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentdash.agents.session_logs import chats
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
+from agentdash.replay.library.search import TextSearch
+from agentdash.report.audit import audit
 from tests.live.clis import install
 from tests.live.model_server import Script
 from tests.live.workers import WorkerLab, WorkerPane, watching
@@ -64,7 +68,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("agent", EVERY_CLI)
-async def test_states_and_session(workers: OpenLab, agent: str) -> None:
+async def test_states_and_session(workers: OpenLab, agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = workers(SCRIPT)
     lab.configure(agent)
     pane = await lab.start(agent)
@@ -93,6 +97,14 @@ async def test_states_and_session(workers: OpenLab, agent: str) -> None:
         prompt, state, why = FAILURES.get(agent, ("[[fail]] fail", State.FAILED_PROVIDER, ""))
         await pane.submit(prompt)
         await watched.until(lambda worker: of(pane, state)(worker) and why in worker.assessment.why)
+    monkeypatch.setenv("HOME", str(lab.user))
+    for variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    (past,) = audit([path for _, path in chats()]).threads
+    assert (past.agent, past.cwd, past.problem) == (agent, str(lab.workspace), None)
+    search = TextSearch("echo went", [Path(past.file)])
+    list(search.steps())
+    assert "command" in {hit.what for hit in search.hits}
 
 
 async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:

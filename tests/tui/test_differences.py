@@ -40,9 +40,9 @@ def test_every_problem_has_words_at_every_second():
             assert bool(actual_words(worker)) == bool(worker.sandbox.findings)
 
 
-@pytest.mark.parametrize("size", [(20, 8), (45, 50), (80, 24), (120, 36)])
-async def test_problems_only_then_all(size):
-    app = app_of()
+@pytest.mark.parametrize(("size", "is_ascii"), [((20, 8), True), ((45, 50), False), ((120, 36), True)])
+async def test_problems_only_then_all(size, is_ascii):
+    app = app_of(ascii=is_ascii)
     async with app.run_test(size=size) as pilot:
         await pilot.press("m")
         await pilot.pause()

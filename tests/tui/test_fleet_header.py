@@ -14,9 +14,12 @@ from . import sample_fleet
 from .rendering import LOOK
 from .sample_fleet import BY_NAME, SNAPSHOT
 
+PRICED = Tokens(by_model=(ModelUsage(model="gpt-5.2-codex", usage=TokenUsage(input=1_000_000)),))
+"""They cost $1.75."""
 
-def drawn(cells, snapshot=SNAPSHOT, *, spent="", banner=None):
-    return header(View(LOOK, snapshot, banner=banner), snapshot.counts(), spent, cells)
+
+def drawn(cells, snapshot=SNAPSHOT, *, banner=None):
+    return header(View(LOOK, snapshot, banner=banner), cells)
 
 
 def headline(cells, snapshot=SNAPSHOT, **more):
@@ -24,8 +27,10 @@ def headline(cells, snapshot=SNAPSHOT, **more):
 
 
 def test_header_has_what_there_is_room_for():
-    assert headline(90, spent="$1.20") == (
-        " 6 need you   3 running   2 unclear   4 done   3 sandbox problems           $1.20   20:14"
+    first, *others = SNAPSHOT.workers
+    priced = replace(SNAPSHOT, workers=(replace(first, tokens=PRICED), *others))
+    assert headline(90, priced) == (
+        " 6 need you   3 running   2 unclear   4 done   3 sandbox problems          $1.75+   20:14"
     )
     assert headline(80) == " 6 need you   3 running   2 unclear   4 done   3 sandbox problems         20:14"
     assert headline(45) == " 6 need you   3 running                20:14"
@@ -50,7 +55,6 @@ def test_a_failing_source_shows_its_error():
 
 
 def test_what_was_spent_is_not_more_exact_than_what_is_known():
-    known = Tokens(by_model=(ModelUsage(model="gpt-5.2-codex", usage=TokenUsage(input=1_000_000)),))
     unknown = Tokens(by_model=(ModelUsage(model="mock", usage=TokenUsage(input=1_000_000)),))
     one, other, *_ = SNAPSHOT.workers
 
@@ -58,8 +62,8 @@ def test_what_was_spent_is_not_more_exact_than_what_is_known():
         workers = (replace(each, tokens=used) for each, used in zip((one, other), tokens, strict=True))
         return spent(replace(SNAPSHOT, workers=tuple(workers)))
 
-    assert of(known, known) == "$3.50"
-    assert of(known, unknown) == of(known, Tokens()) == "$1.75+"
+    assert of(PRICED, PRICED) == "$3.50"
+    assert of(PRICED, unknown) == of(PRICED, Tokens()) == "$1.75+"
     assert of(unknown, Tokens()) == ""
 
 

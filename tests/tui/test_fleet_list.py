@@ -133,8 +133,8 @@ def test_a_difference_stands_in_the_column_of_the_sandbox():
     assert max(cell_len(info.words) for info in FINDING_KINDS.values()) <= 16
 
 
-@pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("cells", [43, 62, 99, 148, 300])
 def test_rows_of_every_width_fill_their_columns(cells, look):
     columns = layout(COLUMNS, cells, look.glyphs)
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
@@ -151,6 +151,6 @@ async def test_rows_are_painted_at_a_width_that_they_were_not_placed_for(monkeyp
         fleet = app.root.fleet
         count = fleet.virtual_size.height
         for after in (0, 20, 45, 80, 160, 300):
-            monkeypatch.setattr(FleetList, "_cells", after)
+            monkeypatch.setattr(FleetList, "room", after)
             fleet._drawn.clear()
             assert len([fleet.line_at(y) for y in range(count)]) == count

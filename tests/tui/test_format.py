@@ -1,6 +1,5 @@
 """Short forms of numbers and times, and cutting to a width."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -11,29 +10,19 @@ from agentdash.tui import format as f
 texts = st.text(st.sampled_from("ab /-_.⋯…é移行データ한글👍"), max_size=60)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (None, ""), (-5, "0s"), (0, "0s"), (2.9, "2s"), (59.9, "59s"), (60, "1m"),
-        (3_599, "59m"), (3_600, "1h"),
-        (86_399, "23h"), (86_400, "1d"), (364 * 86_400, "364d"), (800 * 86_400, "2y"),
-    ],
-)  # fmt: skip
-def test_age(seconds, text):
-    assert f.age(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (None, ""), (0, "0"), (980, "980"), (999, "999"), (1_000, "1.0k"),
-        (12_400, "12.4k"), (99_960, "100k"),
-        (272_000, "272k"), (999_600, "1.0M"), (1_200_000, "1.2M"),
-        (5_000_000_000, "5.0G"), (3_000_000_000_000, "3000G"),
-    ],
-)  # fmt: skip
-def test_count(number, text):
-    assert f.count(number) == text
+def test_ages_and_counts():
+    ages = {
+        None: "",
+        -5: "0s",
+        59.9: "59s",
+        60: "1m",
+        86_399: "23h",
+        364 * 86_400: "364d",
+        800 * 86_400: "2y",
+    }
+    assert {seconds: f.age(seconds) for seconds in ages} == ages
+    counts = {None: "", 0: "0", 999: "999", 1_000: "1.0k", 99_960: "100k", 999_600: "1.0M", 3e12: "3000G"}
+    assert {number: f.count(number) for number in counts} == counts
 
 
 @given(texts, st.integers(0, 40), st.sampled_from(["⋯", "..", ""]))

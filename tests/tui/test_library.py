@@ -29,8 +29,9 @@ async def wait_until_read(pilot):
     await pilot.pause()
 
 
-@pytest.mark.parametrize("size", [(20, 5), (45, 50), (80, 24), (120, 36), (200, 50)])
-@pytest.mark.parametrize("is_ascii", [False, True])
+@pytest.mark.parametrize(
+    ("size", "is_ascii"), [((20, 5), False), ((45, 50), True), ((80, 24), False), ((200, 50), True)]
+)
 async def test_rows_fit(size, is_ascii):
     app = library(ascii=is_ascii)
     async with app.run_test(size=size) as pilot:

@@ -13,12 +13,14 @@ from agentdash.collect.tail.follower import (
     FileUnreadable,
     FileVanished,
     LogFollower,
+    ReadLimits,
 )
 
 
 def log_follower(roots: Sequence[Path], **options: Any) -> LogFollower:
     """Return a follower of logs that are known by the names of their files."""
-    return LogFollower(roots, log_name, **options)
+    limits = {name: options.pop(name) for name in ReadLimits.__struct_fields__ if name in options}
+    return LogFollower(roots, log_name, ReadLimits(**limits), **options)
 
 
 def log_name(path: PurePath) -> str | None:

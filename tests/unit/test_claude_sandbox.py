@@ -229,8 +229,14 @@ def test_environment_places_the_configuration(tmp_path: Path) -> None:
 
 
 def test_role() -> None:
-    assert parse_role('---\nname: "free"\r\npermissionMode: plan\n---\nx') == ("free", "plan", 3)
-    assert parse_role("no front matter") == (None, None, 0)
+    name, found = parse_role('---\nname: "free"\r\npermissionMode: plan\n---\nx', "free.md")
+    assert found is not None
+    assert (name, found.policy.approval, str(found.origins[0])) == (
+        "free",
+        "plan",
+        "free.md:3: permissionMode: plan",
+    )
+    assert parse_role("no front matter", "x.md") == (None, None)
 
 
 # ---------------------------------------------------------------- launchers of the sandbox runtime

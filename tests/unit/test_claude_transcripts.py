@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentdash.agents.claude.home import is_subagent, thread_id
+from agentdash.agents.claude.home import thread_id
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
@@ -54,7 +54,7 @@ def test_every_record_is_known(path: Path) -> None:
 def test_sub_agent_has_its_session_as_parent(version: str) -> None:
     threads = threads_of(DATA / version / "child-mode")
     session, child = threads.values()
-    assert is_subagent(child.id)
+    assert child.id.startswith("agent-")
     assert child.parent == session.id
     assert session.children == (child.id,)
     assert child.prompt == "[[child]] do your part"

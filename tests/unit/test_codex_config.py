@@ -10,18 +10,16 @@ from hypothesis import strategies as st
 
 from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.files import (
-    ConfigLayers,
     find_line,
     parse_config,
-    read_config,
     read_layers,
 )
-from agentdash.agents.codex.config.precedence import request, rules_of
+from agentdash.agents.codex.config.precedence import request
 from agentdash.agents.codex.config.reader import CodexRequests, read_request
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.requested import RequestField, RequestLayer
+from agentdash.model.requested import RequestLayer
 from agentdash.model.thread import Thread
 from agentdash.report.predictions import predict_policy
 
@@ -48,11 +46,6 @@ def test_other_programs(argv: tuple[str, ...]) -> None:
 def test_mode(words: str, mode: str, resumes: bool) -> None:
     arguments = parse_options(words.split())
     assert (arguments.mode, arguments.resumes) == (mode, resumes)
-
-
-def test_options_before_the_subcommand() -> None:
-    arguments = parse_options(["-s", "read-only", "exec", "-s", "workspace-write"])
-    assert [each.value for each in arguments.all("sandbox")] == ["read-only", "workspace-write"]
 
 
 @given(st.lists(st.text(max_size=12), max_size=8))
@@ -110,56 +103,7 @@ def test_secrets_of_a_file_are_dropped() -> None:
     assert file.get("sandbox_mode") == "read-only"
 
 
-def test_file_that_is_no_toml(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("sandbox_mode = ", "utf-8")
-    file = read_config(tmp_path / "config.toml", RequestLayer.USER)
-    assert file is not None
-    assert file.problem
-    assert read_config(tmp_path / "absent.toml", RequestLayer.USER) is None
-
-
 # ---------------------------------------------------------------- versions and precedence
-
-
-@pytest.mark.parametrize(
-    ("version", "measured"),
-    [("0.169.0", None), ("0.145.2", None), ("0.171.2-alpha.1", None), ("0.144.0", "0.145"),
-     ("0.20.0", "0.145"), ("0.175.0", "0.171"), ("1.2.0", "0.171"), ("0.0.0", "0.171"),
-     (None, None), ("nightly", None)],
-)  # fmt: skip
-def test_rules_of_a_version(version: str | None, measured: str | None) -> None:
-    assert rules_of(version) == measured
-
-
-def layers(user: str, *, managed: str = "") -> ConfigLayers:
-    above = (parse_config(managed, RequestLayer.MANAGED, "/etc/codex/requirements.toml"),) if managed else ()
-    return ConfigLayers(
-        files=(parse_config(user, RequestLayer.USER, "/h/config.toml"),), managed=above, trust="trusted"
-    )
-
-
-def test_origins_have_file_and_line() -> None:
-    found = layers('\nsandbox_mode = "workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n')
-    wanted, _ = request(found, parse_options(["exec"]), cwd="/w")
-    assert {origin.field: origin.where for origin in wanted.origins} == {
-        RequestField.FILESYSTEM: "/h/config.toml:2",
-        RequestField.NETWORK: "/h/config.toml:4",
-        RequestField.APPROVAL: "default",
-    }
-
-
-def test_managed_profile_outranks_an_option() -> None:
-    managed = (
-        'default_permissions = ":danger-full-access"\n[allowed_permission_profiles]\n":read-only" = true\n'
-    )
-    wanted, outcome = request(
-        layers("", managed=managed), parse_options(["exec", "-s", "read-only"]), cwd="/w"
-    )
-    assert (wanted.policy.filesystem, wanted.policy.network) == (Filesystem.READ_ONLY, Network.OFF)
-    assert (outcome.policy.filesystem, outcome.policy.network) == (Filesystem.UNRESTRICTED, Network.ON)
-    assert str(outcome.origin(RequestField.FILESYSTEM)) == (
-        '/etc/codex/requirements.toml:1: default_permissions = ":danger-full-access"'
-    )
 
 
 def test_untrusted_project(tmp_path: Path) -> None:
@@ -279,13 +223,6 @@ def test_arguments_without_a_policy(version: str, args: str, why: str, tmp_path:
 def test_unknown_options_of_a_newer_version_pass(tmp_path: Path) -> None:
     report = predict_policy(("--new",), home=tmp_path, cwd=tmp_path, version=("9.9.0", "x"))
     assert (report.measured, report.exit_code) == (False, 2)
-
-
-def test_prediction_of_a_refusal(tmp_path: Path) -> None:
-    args = ("exec", "-c", "sandbox_mode=bogus")
-    report = predict_policy(args, home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
-    assert (report.exit_code, report.parts) == (1, [])
-    assert report.refusal is not None
 
 
 def test_a_profile_that_looked_like_a_secret_leaves_the_arguments_unknown() -> None:

@@ -101,13 +101,6 @@ def test_compressed_file(tmp_path: Path) -> None:
     assert RolloutReader(thread_id(compressed) or "").read(lines)
 
 
-def test_lines_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codex_home, "READ_BLOCK_BYTES", 7)
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b"a\n\n" + b"b" * 30 + b"\nlast")
-    assert list(open_lines(path)) == [b"a", b"", b"b" * 30, b"last"]
-
-
 def test_unreadable_file_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(open_lines(tmp_path / "gone.jsonl"))

@@ -98,23 +98,11 @@ def test_the_text_of_a_program(case: dict[str, Any]) -> None:
     assert [d.nested for d in found] == ([case["nested"]] if "nested" in case else [None] * len(found))
 
 
-def test_a_write_of_any_program_below_the_home_directory_is_likely() -> None:
-    """EACCES alone is of reading too, but one's own files in the home directory can be read."""
-    found = find("./tool", "open /home/dev/.tool/state.json: permission denied")
-    assert short(found) == [("filesystem", "write", "/home/dev/.tool/state.json", "likely")]
-    assert find("./tool", "open /var/lib/tool/state.json: permission denied") == ()
-
-
 @pytest.mark.parametrize(
     ("script", "output"),
     [
         ("echo x >> /srv/f", "bash: line 1: /srv/f: Permission denied"),
-        ("python3 -c \"open('/srv/f', 'a')\"", "PermissionError: [Errno 13] Permission denied: '/srv/f'"),
         ("./tool", "open /home/dev/.tool/state.json: permission denied"),
-        (
-            "apt-get install x",
-            "W: Problem unlinking the file /var/cache/x.deb - PrepareFiles (13: Permission denied)",
-        ),
     ],
 )
 def test_file_modes_are_no_denial_where_the_sandbox_has_other_errors(script: str, output: str) -> None:
@@ -135,9 +123,7 @@ def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
 
 ENDINGS = (
     "{} 2>&1 | tail -3",
-    "{}; echo rc=$?",
     "bash -lc '{}'; true",
-    "({}) || echo no",
     "time ( {} ); true",
 )
 
@@ -147,12 +133,6 @@ ENDINGS = (
     ("script", "output", "target"),
     [
         ("git commit --allow-empty -m x", INDEX_LOCK, f"{CWD}/.git/index.lock"),
-        ("touch /etc/x", f"touch: cannot touch '/etc/x': {EROFS}", "/etc/x"),
-        (
-            "tmux -L lab ls",
-            "error connecting to /tmp/tmux-0/lab (Operation not permitted)",
-            "/tmp/tmux-0/lab",
-        ),
         (
             "opencode run hi",
             f"Unknown: FileSystem.open ({HOME}/.local/share/opencode/log/opencode.log)",
@@ -165,7 +145,7 @@ ENDINGS = (
         ),
         ("curl -s https://example.com/x", "curl: (6) Could not resolve host: example.com", "example.com"),
     ],
-    ids=["git", "touch", "tmux", "opencode", "kanban", "curl"],
+    ids=["git", "opencode", "kanban", "curl"],
 )
 def test_an_exit_code_of_0_hides_nothing(script: str, output: str, target: str, ending: str) -> None:
     """Findings B1 and 14357's probe: models pipe to `tail` all the time."""
@@ -182,8 +162,6 @@ def test_their_number_and_their_quotes_are_bounded() -> None:
 # ---------------------------------------------------------------- databases
 
 SQLITE = (
-    "python3 -c \"import sqlite3,os; c=sqlite3.connect(os.path.expanduser('~/board/kanban.db')); "
-    "c.execute('create table t(a)')\"",
     "python3 -c \"import sqlite3,os; sqlite3.connect(os.environ['HOME']+'/board/kanban.db')\"",
     "sqlite3 ~/board/kanban.db 'insert into t values(1)'",
     "node -e \"new (require('better-sqlite3'))(process.env.HOME + '/board/kanban.db')\"",
@@ -193,11 +171,7 @@ SQLITE = (
 @pytest.mark.parametrize("script", SQLITE)
 @pytest.mark.parametrize(
     "text",
-    [
-        "unable to open database file",
-        "attempt to write a readonly database",
-        "SQLITE_CANTOPEN: unable to open",
-    ],
+    ["unable to open database file", "attempt to write a readonly database"],
 )
 def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
     assert short(find(script, f"sqlite3.OperationalError: {text}")) == [
@@ -219,7 +193,6 @@ def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
             '{"error": "attempt to write a readonly database"}',
             "/home/dev/board/kanban.db",
         ),
-        ("{}", "Error: EROFS: read-only file system, open '/home/dev/board/x'", "/home/dev/board/x"),
         ("{}", "[Errno 13] Permission denied: '/home/dev/board/x'", "/home/dev/board/x"),
     ],
 )
@@ -232,11 +205,6 @@ def test_an_mcp_tool_fails_like_a_command(
         output = f"Error: {output}"
     found = find(arguments, output, tool="kanban_complete", outcome=outcome, exit_code=None)
     assert [(d.what, d.target) for d in found] == [("filesystem", target)]
-
-
-def test_what_an_mcp_tool_reads_is_no_denial() -> None:
-    text = f"# Troubleshooting\n\nIf you see\n\n    touch: cannot touch '/etc/x': {EROFS}\n\nask.\n"
-    assert find('{"path": "README.md"}', text, tool="read_file", exit_code=None) == ()
 
 
 # ---------------------------------------------------------------- reading and quoting
@@ -296,13 +264,6 @@ def test_a_message_that_is_in_doubt_needs_another_witness() -> None:
     ]
 
 
-def test_a_log_that_the_script_has_written_itself_is_no_quotation() -> None:
-    script = "python app.py > run.log 2>&1; tail -5 run.log"
-    assert [d.target for d in find(script, f"OSError: [Errno 30] {EROFS}: '/opt/x'", exit_code=0)] == [
-        "/opt/x"
-    ]
-
-
 # ---------------------------------------------------------------- the policy
 
 
@@ -313,13 +274,6 @@ def test_under_full_access_no_word_is_certain() -> None:
     assert short(
         find("tmux ls", "error connecting to /tmp/tmux-0/default (Operation not permitted)", FULL)
     ) == [("network", "connect", "/tmp/tmux-0/default", "likely")]
-
-
-def test_a_read_only_error_without_a_path_counts_under_a_restricted_policy() -> None:
-    assert short(
-        find("./tool", 'Error: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" }')
-    ) == [("filesystem", "write", None, "likely")]
-    assert find("./tool", "Error: Permission denied") == ()
 
 
 # ---------------------------------------------------------------- the network
@@ -342,8 +296,6 @@ def test_a_network_that_is_on_or_mediated(case: dict[str, Any]) -> None:
         ("cat sandbox.log", 0),
         ("cat sandbox.log; exit 3", 3),
         ("bwrap --ro-bind / / true", 1),
-        ("grep -h bwrap sandbox.log; false", 1),
-        ("python3 app.py", 0),
     ],
 )
 def test_a_sandbox_that_did_start(script: str, exit_code: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.collect.diff import read_diff
+from agentdash.collect.git import read_diff
 
 OWN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
 

@@ -8,7 +8,6 @@ from agentdash.model import events as e
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
-from agentdash.model.thread import Call
 from tests.unit.captures import FOLDERS, Capture, captures
 
 CAPTURES = [
@@ -62,22 +61,3 @@ def test_questions_lose_the_marks_around_them() -> None:
     assert {fact.kind for fact in questions} == {FactKind.ASK, FactKind.IDLE}
     assert any(fact.object == "Which database should I use?" for fact in asked)
     assert not [fact for fact in asked if fact.object[:1] in "☐●■△"]
-
-
-def call(text: str, **more: str) -> Call:
-    return Call(id="c", at=1.0, line=1, kind="command", tool="shell", text=text)
-
-
-def test_what_an_approval_is_for() -> None:
-    escalated = Call(
-        id="c",
-        at=1.0,
-        line=1,
-        kind="command",
-        tool="shell",
-        text="git push",
-        escalation=e.Escalation("escalated", "needs the network"),
-    )
-    assert facts.wants(escalated).text == "wants to leave the sandbox for git push (needs the network)"
-    assert facts.wants(call("make")).text == "wants to run make"
-    assert facts.wants(None).text == "wants an approval"

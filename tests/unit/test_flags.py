@@ -7,7 +7,6 @@ import pytest
 from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
-from agentdash.sandbox.flags.reader import consistent_hypotheses
 
 NET = "CODEX_SANDBOX_NETWORK_DISABLED"
 SB = "CODEX_SANDBOX"
@@ -41,12 +40,6 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ("/usr/bin/env | grep CODEX", FLAGS, ""),
         ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
         ("env | grep CODEX | head -20", FLAGS, None),
-        ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
-        (
-            "export -p",
-            f'declare -x PATH="/bin"\ndeclare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n',
-            'declare -x PATH="/bin"\n',
-        ),
         (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
         (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
         (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),
@@ -71,7 +64,7 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
             f"--- env\n{HOME}--- dns\n",
         ),
         (
-            f'set -euo pipefail\n\n# look\necho "net=${{{NET}:-}}"   # one\necho "sb=${{{SB}:-}}"\n',
+            f'set -eu\n\n# look\necho "net=${{{NET}:-}}"   # one\necho "sb=${{{SB}:-}}"\n',
             "net=1\nsb=seatbelt\n",
             "net=\nsb=\n",
         ),
@@ -195,25 +188,6 @@ def test_what_a_filter_has_passed_on_has_its_pattern() -> None:
     assert read("env | grep ^CODEX", "CODEX_HOME=/x\n", 0) == CLEAN
     assert read("env | grep ^CODEX", "something went wrong\n", 0) == NOTHING
     assert read("env | grep ^CODEX | sort", f"HOME=/x\n{FLAGS}", 0) == NOTHING
-
-
-@pytest.mark.parametrize(
-    ("script", "output"),
-    [
-        ('x=$(env | grep CODEX); echo "$x"', "CODEX_HOME=/x\nNOTE=see CODEX_SANDBOX=seatbelt\n"),
-        ("echo -", "\n"),
-        ("env | grep --color=always CODEX_", "\x1b[01;31m\x1b[KCODEX_\x1b[m\x1b[KHOME=/x\n"),
-        ("[[ -n $CODEX_SANDBOX ]] && echo yes || echo no", "sh: 1: [[: not found\nno\n"),
-    ],
-)
-def test_the_true_environment_is_never_ruled_out(script: str, output: str) -> None:
-    assert (None, None) in consistent_hypotheses(script, output)
-
-
-def test_exit_code_counts() -> None:
-    assert read("env | grep CODEX", "", 1) == CLEAN
-    assert read("env | grep CODEX", "", 0) == NOTHING
-    assert read(f"printenv {SB}", "", 127) == NOTHING
 
 
 # ---------------------------------------------------------------- quotes

@@ -132,22 +132,6 @@ def test_policy_in_force(story: list[list[bytes]], periods: list[str]) -> None:
     assert [in_words(period) for period in worker(*story).policies] == periods
 
 
-@pytest.mark.parametrize(
-    ("story", "kinds"),
-    [
-        ([begun(), granted(NET), ran("env", ENV), ended()], []),
-        (
-            [begun(), granted(NET), ended(), begun("t2"), ran("env", ENV), ended("t2")],
-            [MISSING],
-        ),
-        ([begun(), ran("env", ENV), granted(NET), ended()], [MISSING]),
-        ([begun(), granted(NET, scope="session"), ended(), begun("t2"), ran("env", ENV), ended("t2")], []),
-    ],
-)
-def test_findings(story: list[list[bytes]], kinds: list[str]) -> None:
-    assert [finding.kind for finding in worker(*story).sandbox.findings] == kinds
-
-
 def test_a_granted_network_denies_nothing() -> None:
     fetch = ran("curl https://git.example", NO_HOST, 6)
     assert worker(begun(), granted(NET), fetch, ended()).sandbox.denials == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -30,135 +31,73 @@ from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 THREADS = ("t1", "t2")
 PANES = (PaneKey("default", "%1"), PaneKey("-L x", "%1"))
 PROCESSES = tuple(ProcessKey(pid, float(pid)) for pid in (10, 11, 20))
-LINES = st.lists(st.sampled_from(("", "⠋ 3s", "⠙ 4s", "done", "Grüße")), max_size=4).map(tuple)
-KERNELS = st.sampled_from((None, Kernel(seccomp=2, mnt=5), Kernel(mnt=1)))
-STATES = st.sampled_from((None, "running", "completed", "waiting-approval", "failed-provider"))
-
-
-@st.composite
-def processes(draw: st.DrawFn) -> Process:
-    key = draw(st.sampled_from(PROCESSES))
-    return Process(
-        key=key,
-        ppid={10: 1, 11: 10, 20: 11}[key.pid],
-        name="x",
-        argv=draw(st.sampled_from(((), ("codex", "resume", "t1")))),
-        env=draw(st.sampled_from((None, {"CODEX_THREAD_ID": "t1"}))),
-        kernel=draw(KERNELS),
-        agent=draw(st.sampled_from((None, "codex", "opencode"))),
-        once=draw(st.booleans()),
-        zombie=draw(st.booleans()),
-        rollouts=draw(st.sampled_from(((), ("/t1",)))),
-        cpu=draw(st.sampled_from((0.0, 1.0, 2.0))),
-        io=draw(st.sampled_from((0, 5))),
-    )
-
-
-@st.composite
-def panes(draw: st.DrawFn) -> Pane:
-    return Pane(
-        key=draw(st.sampled_from(PANES)),
-        session="s",
-        window="1:w",
-        pid=draw(st.sampled_from((10, 20))),
-        command="node",
-        title=draw(st.sampled_from(("", "a title", "⠋ x"))),
-        dead=draw(st.booleans()),
-        server_pid=draw(st.sampled_from((None, 5))),
-    )
-
-
-AT = st.integers(1, 50).map(float)
-PANE_KEYS, PROCESS_KEYS = st.sampled_from(PANES), st.sampled_from(PROCESSES)
-PATHS = st.sampled_from(((), (PathAccess("/p", "db", WriteAccess("policy"), needed=True),)))
 RECALLED = ThreadMemory(
     "t1", (RememberedObservation(SandboxObservation(source=EvidenceSource.ENVIRONMENT, policy=-1)),)
 )
-RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
-    e.LocksSeen: st.builds(
-        e.LocksSeen, at=AT, holders=st.sampled_from(({}, {"t1": 10})), readable=st.booleans()
-    ),
-    e.PaneSeen: st.builds(e.PaneSeen, at=AT, pane=panes()),
-    e.PaneDrawn: st.builds(e.PaneDrawn, at=AT, key=PANE_KEYS, screen=LINES),
-    e.PaneGone: st.builds(e.PaneGone, at=AT, key=PANE_KEYS),
-    e.ScreenRead: st.builds(
-        e.ScreenRead,
-        at=AT,
-        key=PANE_KEYS,
-        agent=st.sampled_from(("codex", "opencode")),
-        state=STATES,
-        rule=st.sampled_from((None, "r")),
-        text=st.sampled_from(("", "quota")),
-        frozen=st.booleans(),
-    ),
-    e.StatusPushed: st.builds(
-        e.StatusPushed,
-        at=AT,
-        thread=st.sampled_from(THREADS),
-        status=st.sampled_from(("active", "idle")),
-        flags=st.sampled_from(((), ("waitingOnApproval",))),
-    ),
-    e.PaneSessionRead: st.builds(
-        e.PaneSessionRead, at=AT, key=PANE_KEYS, thread=st.sampled_from(THREADS), server_pid=st.just(5)
-    ),
-    e.ObservationsRecalled: st.builds(
-        e.ObservationsRecalled, at=AT, memory=st.sampled_from([RECALLED, replace(RECALLED, thread="t2")])
-    ),
-    e.PanesRecalled: st.builds(
-        e.PanesRecalled,
-        at=AT,
-        workers=st.builds(lambda key, at: (PastWorker(key, "t1", "codex", seen=at),), PANE_KEYS, AT),
-    ),
-    e.MountsSeen: st.builds(
-        e.MountsSeen, at=AT, namespace=st.sampled_from((5, 6)), mounts=st.just((Mount(1, 0, "/"),))
-    ),
-    e.AttentionRecalled: st.builds(
-        e.AttentionRecalled,
-        at=AT,
-        attention=st.builds(
-            Attention,
-            looked_at=AT,
-            acknowledged=st.just((Acknowledgement("a", State.WAITING_INPUT, 1.0, "0123"),)),
+AT = st.integers(1, 50).map(float)
+SCREENS = ((), ("⠋ 3s", "done"), ("⠙ 4s", "done"), ("Grüße",))
+SHELL, CODEX_TUI, NESTED = (Process(key, ppid, "x") for key, ppid in zip(PROCESSES, (1, 10, 11), strict=True))
+RUNNING = [
+    SHELL,
+    replace(SHELL, zombie=True),
+    replace(CODEX_TUI, agent="codex", argv=("codex", "resume", "t1"), kernel=Kernel(mnt=1), cpu=1.0),
+    replace(CODEX_TUI, agent="codex", rollouts=("/t1",), kernel=Kernel(seccomp=2, mnt=5), io=5),
+    replace(CODEX_TUI, agent="codex", zombie=True, cpu=2.0),
+    replace(NESTED, env={"CODEX_THREAD_ID": "t1"}, kernel=Kernel(mnt=5)),
+    replace(NESTED, agent="opencode", once=True),
+]
+NEEDED = (PathAccess("/p", "db", WriteAccess("mode"), needed=True),)
+PLACES = (None, Repository("/srv/a", "main", dirty=True), Repository("/srv/b"))
+LOOKED = Attention(looked_at=5.0, acknowledged=(Acknowledgement("a", State.WAITING_INPUT, 1.0, "0123"),))
+
+
+def examples(key: PaneKey, process: ProcessKey, thread: str) -> list[e.Event]:
+    """Return events of all kinds that are recorded."""
+    pane = Pane(key, "s", "1:w", process.pid, "node")
+    read = e.ScreenRead(at=0, key=key, agent="codex", state="running", rule="r")
+    return [
+        e.LocksSeen(at=0, holders={}, readable=False),
+        e.LocksSeen(at=0, holders={thread: process.pid}, readable=True),
+        *(e.PaneSeen(at=0, pane=each) for each in (pane, replace(pane, title="⠋ x", server_pid=5))),
+        e.PaneSeen(at=0, pane=replace(pane, dead=True)),
+        *(e.PaneDrawn(at=0, key=key, screen=screen) for screen in SCREENS),
+        e.PaneGone(at=0, key=key),
+        *(read, replace(read, frozen=True), replace(read, agent="opencode", state=None)),
+        *(replace(read, state=state, text="quota") for state in ("failed-provider", "waiting-approval")),
+        e.StatusPushed(at=0, thread=thread, status="active", flags=("waitingOnApproval",)),
+        e.StatusPushed(at=0, thread=thread, status="idle"),
+        e.PaneSessionRead(at=0, key=key, thread=thread, server_pid=5),
+        e.ObservationsRecalled(at=0, memory=replace(RECALLED, thread=thread)),
+        e.PanesRecalled(at=0, workers=(PastWorker(key, thread, "codex", seen=process.started),)),
+        *(e.MountsSeen(at=0, namespace=number, mounts=(Mount(1, 0, "/"),)) for number in (5, 6)),
+        e.AttentionRecalled(at=0, attention=LOOKED),
+        e.SessionSeen(at=0, key=process, agent="claude", status="idle", since=2.0),
+        *(e.PolicyRequested(at=0, worker=thread, requested=Requested(since=since)) for since in (1.0, 9.0)),
+        *(e.ProcessSeen(at=0, process=each) for each in RUNNING),
+        *(e.StatePathsSeen(at=0, key=process, paths=paths) for paths in ((), NEEDED)),
+        *(e.RepositorySeen(at=0, directory="/srv/a", repository=place) for place in PLACES),
+        e.PathsSeen(at=0, paths=(("/srv/board", PathKind.DIRECTORY),)),
+        e.ProcessGone(at=0, key=process),
+        e.ProcessesCounted(at=0),
+        e.HostSeen(at=0, platform="linux"),
+        e.HostSeen(at=0, platform="linux", kernel=Kernel(mnt=1)),
+        *(
+            e.SourceSeen(at=0, name=n, ok=ok, detail="d")
+            for n in ("tmux", "codex feed")
+            for ok in (True, False)
         ),
-    ),
-    e.SessionSeen: st.builds(
-        e.SessionSeen, at=AT, key=PROCESS_KEYS, agent=st.just("claude"), status=st.just("idle"), since=AT
-    ),
-    e.PolicyRequested: st.builds(
-        e.PolicyRequested, at=AT, worker=st.sampled_from(THREADS), requested=st.builds(Requested, since=AT)
-    ),
-    e.ProcessSeen: st.builds(e.ProcessSeen, at=AT, process=processes()),
-    e.StatePathsSeen: st.builds(e.StatePathsSeen, at=AT, key=PROCESS_KEYS, paths=PATHS),
-    e.RepositorySeen: st.builds(
-        e.RepositorySeen,
-        at=AT,
-        directory=st.sampled_from(("/srv/a", "/srv/b")),
-        repository=st.sampled_from((None, Repository("/srv/a", "main", dirty=True), Repository("/srv/b"))),
-    ),
-    e.PathsSeen: st.builds(e.PathsSeen, at=AT, paths=st.just((("/srv/board", PathKind.DIRECTORY),))),
-    e.ProcessGone: st.builds(e.ProcessGone, at=AT, key=PROCESS_KEYS),
-    e.ProcessesCounted: st.builds(e.ProcessesCounted, at=AT),
-    e.HostSeen: st.builds(e.HostSeen, at=AT, platform=st.just("linux"), kernel=KERNELS),
-    e.SourceSeen: st.builds(
-        e.SourceSeen,
-        at=AT,
-        name=st.sampled_from(("tmux", "codex feed")),
-        ok=st.booleans(),
-        detail=st.just("d"),
-    ),
-    e.ViolationLogged: st.builds(
-        e.ViolationLogged,
-        at=AT,
-        thread=st.sampled_from(THREADS),
-        call=st.just("c"),
-        resource=st.just("network"),
-        reason=st.just("r"),
-        host=st.sampled_from((None, "h")),
-    ),
-    e.TroubleLogged: st.builds(
-        e.TroubleLogged, at=AT, thread=st.sampled_from(THREADS), text=st.just("retry")
-    ),
-}
+        *(
+            e.ViolationLogged(at=0, thread=thread, call="c", resource="network", reason="r", host=host)
+            for host in (None, "h")
+        ),
+        e.TroubleLogged(at=0, thread=thread, text="retry"),
+    ]
+
+
+BY_KIND: dict[type[e.Event], list[e.Event]] = {}
+for _places in product(PANES, PROCESSES, THREADS):
+    for _event in examples(*_places):
+        BY_KIND.setdefault(type(_event), []).append(_event)
 CODEX = Process(PROCESSES[1], 10, "codex", agent="codex", kernel=Kernel(mnt=5))
 BEGINNING: list[e.Event] = [
     e.PaneSeen(at=1.0, pane=Pane(PANES[0], "s", "1:w", 10, "node")),
@@ -170,9 +109,8 @@ BEGINNING: list[e.Event] = [
     e.ScreenRead(at=3.0, key=PANES[0], agent="codex", state="failed-provider", text="quota"),
 ]
 """A worker in a pane, which random events rarely add up to."""
-RANDOM_EVENTS = st.lists(
-    st.sampled_from(list(RECORDED_EVENTS)).flatmap(RECORDED_EVENTS.__getitem__), max_size=25
-)
+EVENTS = st.sampled_from(list(BY_KIND)).flatmap(lambda kind: st.sampled_from(BY_KIND[kind]))
+RANDOM_EVENTS = st.lists(st.builds(lambda event, at: replace(event, at=at), EVENTS, AT), max_size=25)
 STORIES = st.builds(lambda begin, events: [*begin, *events], st.sampled_from(([], BEGINNING)), RANDOM_EVENTS)
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 

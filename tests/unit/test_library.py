@@ -151,13 +151,6 @@ def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) ->
     assert (entry.state, entry.is_unreadable) == (State.UNREACHABLE, True)
 
 
-def test_deleted_file_has_a_problem(tmp_path: Path) -> None:
-    library = library_of(home_of(tmp_path, CHILDREN[0]))
-    entries = list(library.entries())
-    entries[0].path.unlink()
-    assert [entry.problem for entry in library.fill(entries, tuple)] == ["No such file or directory"]
-
-
 def test_file_without_owner_is_exited_at_once(tmp_path: Path) -> None:
     """Whatever the time of the file: a copied home has new ones."""
     home = CodexHome(tmp_path)
@@ -261,27 +254,18 @@ ENTRY = Entry(
     ("text", "matches"),
     [
         ("", True),
-        ("login FIX", True),
         ("logout", False),
         ("!login", False),
-        ("failed provider", True),
-        ("mismatch", True),
-        ("denied", True),
-        ("archived stale-network 0.16 mini /api", True),
+        ("FIX archived denied failed provider stale-network 0.16 mini /api", True),
         ("fork", False),
         ("friday 20 nov", True),
         ("since:2026-11-20 until:2026-11-20", True),
-        ("since:2026-11-20t11:59", True),
         ("since:2026-11-21", False),
-        ("until:2026-11-19", False),
         ("since:7d", True),
-        ("since:12h", False),
-        ("since:", True),
         ("since:whenever", True),
         ('"fix the"', True),
         ('"fix the', True),
         ('"login fix"', False),
-        ('!"no:such"', True),
         ("!https://x !std::y", True),
     ],
 )
@@ -293,9 +277,7 @@ def test_query(text: str, matches: bool) -> None:
     ("text", "problem"),
     [
         ("login since:whenever", "invalid date 'whenever'"),
-        ("20:15", ""),
         ("std::vector", ""),
-        ('"foo:bar"', ""),
     ],
 )
 def test_problem_of_a_query(text: str, problem: str) -> None:
@@ -306,7 +288,7 @@ def test_problem_of_a_query(text: str, problem: str) -> None:
 # ---------------------------------------------------------------- dates
 
 
-@pytest.mark.parametrize("text", ["whenever", "2026-11", "monday", "24:61", "", "2026-02-30", "9999-12-31"])
+@pytest.mark.parametrize("text", ["whenever", "2026-02-30", "9999-12-31"])
 def test_invalid_date_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid date .*: use 2026-11-01"):
         parse_period(text, NOW)
@@ -358,59 +340,6 @@ def test_unreadable_file_reports_a_problem(tmp_path: Path) -> None:
     job = TextSearch("login", [path])
     list(job.steps())
     assert job.problems == 1
-
-
-def test_line_longer_than_a_block_is_searched(tmp_path: Path) -> None:
-    home = CodexHome(tmp_path)
-    long = response(
-        "function_call_output", call_id="c1", output="x" * 3_000_000 + " needle " + "y" * 3_000_000
-    )
-    write(home, META, RAN, long, ASKED, end=b"")
-    assert [(hit.what, hit.line) for hit in hits(home, "login")] == [("prompt", 4)]
-
-
-# ---------------------------------------------------------------- search: whole texts, letters, phrases
-
-PATCH = "*** Begin Patch\n*** Update File: a.py\n-old_patch_line = 1\n+new_patch_line = 2\n*** End Patch"
-LONG = "begin " + "x" * 50_000 + " needle in the middle " + "y" * 50_000 + " end"
-
-
-def test_search_of_everything_written(tmp_path: Path) -> None:
-    write(
-        home := CodexHome(tmp_path),
-        META,
-        response("custom_tool_call", name="apply_patch", call_id="p", input=PATCH),
-        response(
-            "function_call",
-            name="exec_command",
-            call_id="h",
-            arguments=json.dumps({"cmd": f"apply_patch <<'E'\n{PATCH.replace('patch', 'heredoc')}\nE"}),
-        ),
-        response("reasoning", summary=[{"type": "summary_text", "text": "**Pondering** the layout"}]),
-        response("web_search_call", action={"type": "search", "query": "Release notes of zstd"}),
-        response("function_call_output", call_id="h", output=f"Exit code: 0\nOutput:\n{LONG}\n"),
-        response(
-            "function_call",
-            name="exec_command",
-            call_id="c",
-            arguments=json.dumps({"cmd": f"echo {'z' * 9_000} tail_of_the_command"}),
-        ),
-        event("user_message", message="Die Straße, on two\nlines"),
-        event("agent_message", message="\u00fcber alles"),
-    )
-    for text, expected in (
-        ("new_patch_line", [("patch", 2)]),
-        ("old_patch_line", [("patch", 2)]),
-        ("heredoc_line", [("patch", 3)]),
-        ("pondering", [("reasoning", 4)]),
-        ("release notes of zstd", [("search", 5)]),
-        ('"in the middle"', [("output", 6)]),
-        ("tail_of_the_command", [("command", 7)]),
-        ("straße", [("prompt", 8)]),
-        ('"two lines"', [("prompt", 8)]),
-        ("ÜBER", [("message", 9)]),
-    ):
-        assert found(home, text) == expected, text
 
 
 def test_copied_reasoning_is_not_searched(tmp_path: Path) -> None:

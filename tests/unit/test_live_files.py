@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -106,16 +105,6 @@ async def test_session_created_appended_replaced_archived_deleted(home: Path) ->
         await until(lambda s: s.workers == ())
 
 
-async def test_large_session_is_skimmed_then_read_whole(home: Path) -> None:
-    path = day(home) / RECORDING.name
-    filler = b"".join(message_line(f"line {n} " + "x" * 400) for n in range(1_000))
-    path.write_bytes(RECORDING.read_bytes() + filler + message_line("the end"))
-    async with watched(home) as until:
-        skimmed = await until(shows("the end"))
-        assert skimmed.workers[0].notes == ("only head and tail of 609 kB read",)
-        await until(lambda s: s.workers[0].notes == ())
-
-
 async def test_open_calls_end_at_a_gap(home: Path) -> None:
     """The recording ends in an open call; the turn that follows it in a big file is another one."""
     started, ended = (
@@ -144,17 +133,3 @@ async def test_session_names_are_followed(home: Path) -> None:
     async with watched(home) as until:
         shown = await until(lambda s: bool(s.workers) and s.workers[0].name == "nightly build")
         assert shown.workers[0].state in (State.EXITED, State.RUNNING)
-
-
-async def test_newest_sessions_first_older_ones_when_changed(home: Path) -> None:
-    ids = [f"{THREAD[:-2]}{n:02x}" for n in range(60)]
-    for age, thread in enumerate(ids):
-        path = day(home) / RECORDING.name.replace(THREAD, thread)
-        path.write_bytes(RECORDING.read_bytes().replace(THREAD.encode(), thread.encode()))
-        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
-    async with watched(home) as until:
-        shown = await until(lambda s: len(s.workers) >= 50)
-        assert {w.id for w in shown.workers} == set(ids[:50])
-        with path.open("ab") as file:
-            file.write(message_line("awake"))
-        await until(lambda s: ids[-1] in {w.id for w in s.workers} and shows("awake")(s))

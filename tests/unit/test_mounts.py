@@ -109,22 +109,6 @@ def _deepest(visible: dict[str, Mount], path: str) -> Mount | None:
 OTHERS = Credentials(1000, 1000, frozenset((50,)))
 
 
-@pytest.mark.parametrize(
-    ("mode", "uid", "gid", "allowed"),
-    [
-        (0o644, 1000, 0, True),
-        (0o466, 1000, 1000, False),  # the owner's bits count for the owner, and no others
-        (0o620, 0, 50, True),
-        (0o606, 0, 50, False),
-        (0o602, 0, 0, True),
-        (0o644, 0, 0, False),
-    ],
-)
-def test_credentials_and_modes(mode: int, uid: int, gid: int, allowed: bool) -> None:
-    of = os.stat_result((mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
-    assert OTHERS.allows(of, 2) is allowed
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 def test_write_access_of_own_process(tmp_path: Path) -> None:
     me = os.getpid()

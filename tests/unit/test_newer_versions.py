@@ -19,7 +19,6 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.versions import is_before, stand_in
-from agentdash.report.predictions import predict_policy
 from tests.unit.rollout_files import RECORDINGS
 
 NEWER = ("0.175.0", "0.172.1-alpha.3", "1.0.0", "0.0.0")
@@ -66,11 +65,6 @@ def test_request_of_a_newer_version(version: str, tmp_path: Path) -> None:
     assert found == msgspec.structs.replace(known, rules_of=LAST_MEASURED)
     assert found.origins
     assert found.given is not None
-
-
-def test_prediction_for_a_newer_version(tmp_path: Path) -> None:
-    report = predict_policy(("exec", "--new"), home=tmp_path, cwd=tmp_path, version=("0.175.0", "the test"))
-    assert (report.measured, bool(report.parts), report.exit_code) == (False, True, 2)
 
 
 @pytest.mark.parametrize(

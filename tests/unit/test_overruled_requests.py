@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.reader import read_request
+from agentdash.engine.judge.findings.policies import newest_request, request_findings
 from agentdash.engine.judge.findings.remedies import remedy_for
-from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.denials import Denial, PathFacts, PathKind, Remedy

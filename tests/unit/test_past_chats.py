@@ -22,7 +22,7 @@ from agentdash.agents.session_logs import log_of
 from agentdash.agents.session_rows import open_log, sessions_in
 from agentdash.model.events import FileSeen, LineSkipped
 from agentdash.model.states import State
-from agentdash.model.thread import Call, Thread
+from agentdash.model.thread import Thread
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.family import find_family
 from agentdash.replay.library.library import Library
@@ -199,7 +199,7 @@ def test_edits_of_past_chats_are_changes(tmp_path: Path) -> None:
         )
     thread = thread_of(path)
     (turn,) = (turn for turn in ConversationFile(path).read().turns if turn.number == 2)
-    (change,) = next(each.changes for each in turn.entries if isinstance(each, Call))
+    (change,) = next(turn.calls).changes
     assert (change.path, change.diff) == ("/home/dev/ws/a.py", "@@\n-one\n-two\n+three")
     assert [edit.path for edit in thread.edits] == ["/home/dev/ws/a.py"]
 

@@ -49,8 +49,6 @@ FORMS: list[tuple[str, str, dict[str, Any], Found]] = [
     # of which Codex 0.46 to 0.50 left the reason alone
     ("git fetch --all", "failed in sandbox: Operation not permitted", {"outcome": "denied"},
      [("connect", None, "certain")]),
-    ("touch /etc/x", "failed in sandbox: Permission denied", {"outcome": "denied"},
-     [("create", "/etc/x", "certain")]),
     ("git fetch ../other", "failed in sandbox: Operation not permitted", {"outcome": "denied"}, []),
     ("pytest -q", "failed in sandbox: 1 error in 0.1s", {"outcome": "denied"}, []),
     # a marker file of uv is no repository

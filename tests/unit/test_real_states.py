@@ -114,12 +114,6 @@ def test_waiting_for_standard_input(
     assert [(w.state, w.assessment.why) for w in workers] == ([(State.WAITING_INPUT, why)] if why else [])
 
 
-def test_input_that_has_ended() -> None:
-    """It has a session then."""
-    events = [*begun(source="exec"), process(60, agent="codex", once=True, rollouts=("/r",)), held(110, 60)]
-    assert [w.state for w in snapshot_after(*events).workers] == [State.RUNNING]
-
-
 # ---------------------------------------------------------------- questions in the last message
 
 OWNER = process(50, agent="codex")

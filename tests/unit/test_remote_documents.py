@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agentdash.collect.remote.documents import SchemaError, parse_change
+from agentdash.collect.remote.link import SchemaError, parse_change
 from agentdash.demo.day import demo_events
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import ChangeReport, WorkerReport, document

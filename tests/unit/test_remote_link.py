@@ -284,18 +284,6 @@ def test_containers(container: str, begin: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("installed", "chosen"), [(("docker", "podman"), "docker"), (("podman",), "podman"), ((), "docker")]
-)
-def test_docker_is_preferred(
-    program_folder: Path, monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...], chosen: str
-) -> None:
-    for engine in installed:
-        (program_folder / engine).touch(0o755)
-    monkeypatch.setenv("PATH", str(program_folder))
-    assert carrier("x", HostSettings(container="dev")).before[:4] == (chosen, "exec", "-i", "dev")
-
-
-@pytest.mark.parametrize(
     ("template", "argv"),
     [
         ("kubectl exec -i pod --", ["kubectl", "exec", "-i", "pod", "--", "sh", "-c", "LINE"]),

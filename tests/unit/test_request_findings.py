@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import auto_approved
-from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.requests import request_findings
+from agentdash.engine.judge.findings.policies import ParentPolicy, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
@@ -105,17 +104,6 @@ def test_wider_and_narrower() -> None:
         ("network", "off", "on"),
     ]
     assert only(thread((6.0, WORKSPACE)), ADD_DIR).fields[0].actual == "workspace, not /srv"
-
-
-@pytest.mark.parametrize(
-    ("request_", "words"),
-    [
-        (given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, MANAGED), f"Decided by {MANAGED}:3: -s x."),
-        (given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, MANAGED), "No setting that was read"),
-    ],
-)
-def test_what_decided_is_named(request_: Requested, words: str) -> None:
-    assert words in only(thread((6.0, FULL)), request_).message
 
 
 # ---------------------------------------------------------------- resumed threads, and roles

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agentdash.model import events as e
-from agentdash.model.policy import Filesystem, Network
 from tests.unit.rollout_files import ROLLOUTS, VERSIONS, all_files, events_of, files, only
 
 PROBE = [
@@ -26,21 +25,6 @@ PROBES = (
     "full-access",
     "full-access-leaked-flags",
 )
-POLICIES = {
-    "read-only": (Filesystem.READ_ONLY, Network.OFF),
-    "workspace-write": (Filesystem.WORKSPACE, Network.OFF),
-    "workspace-write-network": (Filesystem.WORKSPACE, Network.ON),
-    "full-access": (Filesystem.UNRESTRICTED, Network.ON),
-    "full-access-leaked-flags": (Filesystem.UNRESTRICTED, Network.ON),
-    "kanban-board": (Filesystem.WORKSPACE, Network.OFF),
-    "escalation-refused": (Filesystem.WORKSPACE, Network.OFF),
-    "killed-mid-command": (Filesystem.WORKSPACE, Network.OFF),
-    "provider-401": (Filesystem.READ_ONLY, Network.OFF),
-    "spawn": (Filesystem.UNRESTRICTED, Network.ON),
-    "spawn-leaked-flags": (Filesystem.UNRESTRICTED, Network.ON),
-}
-MINOR = {version: int(version.split(".")[1]) for version in VERSIONS}
-SPAWNING = [v for v in VERSIONS if MINOR[v] >= 107]
 
 
 def story(version: str, scenario: str) -> list[e.Event]:
@@ -82,41 +66,6 @@ def test_commands_of_a_scenario_are_equal_in_all_versions(version: str, scenario
     ]
 
 
-@pytest.mark.parametrize(
-    ("version", "scenario"),
-    [(v, s) for v in VERSIONS for s in POLICIES if v in SPAWNING or not s.startswith("spawn")],
-)
-def test_policy_is_that_of_the_command_line(version: str, scenario: str) -> None:
-    for path in files(version, scenario):
-        policies = [event.policy for event in only(e.PolicySet, events_of(path))]
-        assert bool(policies) == (version != "0.20.0")  # `codex exec` of 0.20 wrote no policy at all
-        assert {(p.filesystem, p.network) for p in policies if p} <= {POLICIES[scenario]}
-        assert None not in policies
-        assert {p.approval for p in policies if p} <= {"never"}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_refused_escalation(version: str) -> None:
-    events = story(version, "escalation-refused")
-    (call,), (end,) = only(e.CallStarted, events), only(e.CallEnded, events)
-    assert call.escalation == e.Escalation(
-        "escalated", "Need to run outside of the sandbox to read its flags."
-    )
-    # 0.20 and 0.36 do not know this spelling, and ran the command in the sandbox
-    assert end.outcome == ("refused-by-approval" if MINOR[version] > 36 else "ended")
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_killed_call_stays_open(version: str) -> None:
-    events = story(version, "killed-mid-command")
-    ended = {end.call for end in only(e.CallEnded, events)}
-    still_open = [call.text for call in only(e.CallStarted, events) if call.call not in ended]
-    assert still_open == (
-        ["sleep 30"] if MINOR[version] >= 72 else []
-    )  # before, a call was written with its output
-    assert only(e.TurnEnded, events) == []
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_denial_has_the_output_of_the_command(version: str) -> None:
     ends = only(e.CallEnded, story(version, "read-only"))
@@ -126,22 +75,6 @@ def test_denial_has_the_output_of_the_command(version: str) -> None:
     assert ends[2].outcome == (
         "denied" if version in ("0.20.0", "0.36.0", "0.98.0", "0.107.0", "0.114.0") else "ended"
     )
-
-
-@pytest.mark.parametrize("version", SPAWNING)
-@pytest.mark.parametrize("scenario", ["spawn", "spawn-leaked-flags"])
-def test_parents_and_children_refer_to_each_other(version: str, scenario: str) -> None:
-    families = [events_of(path) for path in files(version, scenario)]
-    started = [only(e.ThreadStarted, events)[0] for events in families]
-    (root,) = [thread for thread in started if thread.parent is None]
-    children = {thread.thread for thread in started if thread.parent == root.thread}
-    assert len(children) == 2
-    assert {thread.source for thread in started if thread.parent} == {"subagent"}
-    spawned = [event for events in families for event in only(e.ChildSpawned, events)]
-    assert {(event.thread, event.child) for event in spawned} == {(root.thread, each) for each in children}
-    kinds = Counter(call.kind for call in only(e.CallStarted, families[started.index(root)]))
-    assert kinds == {"command": 1, "spawn": 2, "wait": 1}
-    assert not any(thread.helper for thread in started)
 
 
 # ---------------------------------------------------------------- constructed rollouts

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model import events as e
 from agentdash.model.policy import Filesystem, Network
 from tests.unit.rollout_files import (
@@ -312,29 +311,3 @@ def test_rate_limit_formats(limits: dict[str, Any], expected: list[tuple[Any, ..
     assert stated == [
         (used, minutes, resets and pytest.approx(resets), plan) for used, minutes, resets, plan in expected
     ]
-
-
-def test_tokens_are_emitted_when_they_change() -> None:
-    count = event(
-        "token_count",
-        info={
-            "total_token_usage": {"total_tokens": 9},
-            "last_token_usage": {"total_tokens": 4},
-            "model_context_window": 99,
-        },
-    )
-    more = event("token_count", info={"total_token_usage": {"total_tokens": 14}})
-    assert [(t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, count, more))] == [
-        (9, 4, 99),
-        (14, 4, 99),
-    ]
-
-
-def test_lines_without_number() -> None:
-    reader = RolloutReader(THREAD)
-    assert [
-        event.line for event in only(e.CallStarted, reader.read([command("a"), b"", command("b")], first=7))
-    ] == [7, 9]
-    assert [
-        event.line for event in only(e.CallStarted, reader.read([command("c"), command("d")], first=0))
-    ] == [0, 0]

@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from agentdash.sandbox.shell import MAX_SCRIPT_CHARACTERS, Context, commands, parse
 from agentdash.sandbox.shell.syntax import (
-    AndOr,
     Parameter,
-    Pipeline,
-    Simple,
     Substitution,
     Text,
 )
@@ -159,17 +156,3 @@ def test_words_are_pieces() -> None:
 @given(st.text(alphabet=st.sampled_from("ab$X(){}[]<>|&;'\"`\\ \n\t#=!*-0éx"), max_size=80))
 def test_nothing_makes_it_raise(script: str) -> None:
     assert (parse(script) is None) == (commands(script) is None)
-
-
-def test_a_redirection_belongs_to_the_last_command_of_a_list() -> None:
-    script = parse("a && b 2>&1 | c")
-    assert script is not None
-    (item,) = script.items
-    assert isinstance(item.node, AndOr)
-    left, right = item.node.left, item.node.right
-    assert isinstance(left, Simple)
-    assert left.redirects == ()
-    assert isinstance(right, Pipeline)
-    first = right.parts[0]
-    assert isinstance(first, Simple)
-    assert [r.fd for r in first.redirects] == [2]

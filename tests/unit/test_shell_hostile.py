@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from agentdash.sandbox.shell import commands, parse
@@ -47,13 +45,6 @@ def test_a_hostile_script_is_parsed_or_refused(subject: str) -> None:
 
 def test_scripts_beyond_the_bounds_are_refused() -> None:
     assert [parse(HOSTILE[name]) for name in ("NUL", "1 MB", "subshells", "lists", "branches")] == [None] * 5
-
-
-def test_noise_is_parsed_or_refused() -> None:
-    chance = random.Random(20261122)
-    for _ in range(2_000):
-        script = "".join(chance.choices("a $(){}[]<>|&;'\"`\\\n=!#*?~é\udcff", k=chance.randrange(200)))
-        assert (parse(script) is None) == (commands(script) is None)
 
 
 @pytest.mark.parametrize(

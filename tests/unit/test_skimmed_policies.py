@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentdash.agents.session_logs import line_marks, reader_of_log
+from agentdash.agents.claude import home as claude
+from agentdash.agents.codex import home as codex
+from agentdash.agents.session_logs import reader_of_log
 from agentdash.collect.tail.log_file import FileGrown, LinesInForce, LogFile, ReadLimits, lines_in_force
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import FileGapSkipped
@@ -92,7 +94,8 @@ def without_line(turn: Turn | None) -> Turn | None:
 
 
 def read(path: Path, thread: str, skim_above: int | None) -> tuple[Thread, bool]:
-    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, line_marks(path))
+    marks = claude.LINE_MARKS if claude.thread_id(path) else codex.LINE_MARKS
+    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, marks)
     reader = reader_of_log(path, thread)
     fleet, has_gap = Fleet(), False
     for change in LogFile(str(path), limits).read():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,11 +133,6 @@ def test_next_turn_within_settling_time_is_the_same_period() -> None:
     assert [x.agrees for x in now.assessment.evidence] == [True, False]
     second = e.TurnStarted(thread=T, at=103.6, line=10, turn="turn-2")
     assert states(at(150, first, second, held(149))) == [("running", 100, None)]
-
-
-@pytest.mark.parametrize("state", ["waiting-input", "waiting-approval", "failed-provider"])
-def test_blockers_are_shown_at_once(state: str) -> None:
-    assert at(105.01, opencode(), read("running", 101), read(state, 105)).state == state
 
 
 def test_blank_screen_within_grace_is_no_change() -> None:

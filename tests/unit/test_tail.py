@@ -61,16 +61,6 @@ def test_partial_line_waits_for_its_newline(tmp_path: Path) -> None:
     assert list(follower.sweep()) == []
 
 
-def test_large_file_in_bounded_batches(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", b"".join(b"%d\n" % n * 50 for n in range(4_000)))
-    follower = log_follower([tmp_path], batch=8 * KIB)
-    replayed = Replayed()
-    changes = replayed.apply(follower.sweep())
-    assert len(changes) > 10
-    assert max(sum(map(len, c.lines)) for c in changes if isinstance(c, FileGrown)) < 9 * KIB
-    assert replayed.files[path] == complete_lines(path)
-
-
 def test_newest_files_first(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{n}.jsonl", b"%d\n" % n) for n in range(4)]
     for age, path in enumerate(paths):
@@ -320,29 +310,6 @@ async def test_recreated_root_is_watched(tmp_path: Path) -> None:
         append(new, b"more\n")
         await apply_until(replayed, changes, new, b"more")
         assert old not in replayed.files
-
-
-async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
-    for n in range(30):
-        write(tmp_path / f"{n}.jsonl", b"x" * 100 * KIB + b"\n")
-    portions, turns = 0, 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    follower, replayed = log_follower([tmp_path]), Replayed()
-    task = asyncio.create_task(other())
-    async with aclosing(follower.follow()) as changes:
-        async for portion in changes:
-            portions += 1
-            replayed.apply(portion)
-            if len(replayed.files) == 30:
-                break
-    task.cancel()
-    assert turns >= portions - 1
 
 
 async def test_cancelled_close_of_the_watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,24 +281,6 @@ def test_pane_stopped_during_retries(after: str | None) -> None:
     assert worker(opencode(), failed, worked).state is State.INTERRUPTED
 
 
-def test_background_terminal_outlives_its_turn() -> None:
-    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
-    server = process(77, 50, started=101.5, env=env, argv=("make", "serve"))
-    found = worker(
-        begun(),
-        called(text="make serve"),
-        ended(outcome="running", exit_code=None),
-        done(),
-        process(50, agent="codex"),
-        server,
-        held(110),
-    )
-    assert (found.state, found.assessment.why) == (
-        State.COMPLETED,
-        "finished; `make serve` goes on in the background",
-    )
-
-
 def test_half_visible_menu_yields_to_other_sources() -> None:
     half = read(None, rule="codex.approval", partial=True)
     found = worker(in_a_pane(), half)

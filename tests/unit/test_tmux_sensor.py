@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.tmux import sensor as sensor_module
-from agentdash.collect.tmux.command import NoAnswerError
 from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import TmuxServer, current_pane, server_of, servers
+from agentdash.collect.tmux.servers import NoAnswerError, TmuxServer, current_pane, server_of, servers
 from agentdash.model.events import PaneDrawn, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.peers import ProvenSocket

@@ -34,9 +34,11 @@ _MAX_DEPTH: Final = 3
 """Levels of directories below `projects`: the project, the session, `subagents`."""
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class Metadata(msgspec.Struct, rename="camel"):
     """`agent-ID.meta.json`, beside the transcript of a sub-agent."""
 
+    agent_type: str | None = None
+    """Its role."""
     parent_agent_id: str | None = None
     """The sub-agent that spawned it; missing where the session did (2.1.330)."""
 
@@ -47,7 +49,7 @@ class _Record(msgspec.Struct):
     timestamp: str | None = None
 
 
-_metadata: Final = JsonDecoder(_Metadata)
+_metadata: Final = JsonDecoder(Metadata)
 _record: Final = JsonDecoder(_Record)
 
 
@@ -171,24 +173,23 @@ def thread_id(path: PurePath) -> str | None:
     return match.group(1) if match else None
 
 
-def is_subagent(thread: str) -> bool:
-    """Return whether a thread's id is that of a sub-agent."""
-    return thread.startswith("agent-")
-
-
 def subagent_thread(agent_id: str) -> str:
     """Return the thread's id of a sub-agent (`agentId` of its records)."""
     return f"agent-{agent_id}"
 
 
+def metadata_of(transcript: Path) -> Metadata:
+    """Return what stands beside the transcript of a sub-agent; nothing where that cannot be read."""
+    try:
+        return _metadata.decode(read_bytes(transcript.with_suffix(".meta.json"), _MAX_METADATA_BYTES))
+    except (OSError, ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
+        return Metadata()
+
+
 def spawning_subagent(transcript: Path) -> str | None:
     """Return the thread of the sub-agent that spawned that of a transcript; None where its session did, or
     nothing states it."""
-    try:
-        found = _metadata.decode(read_bytes(transcript.with_suffix(".meta.json"), _MAX_METADATA_BYTES))
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
-        return None
-    named = subagent_thread(found.parent_agent_id or "")
+    named = subagent_thread(metadata_of(transcript).parent_agent_id or "")
     return named if _SUBAGENT_NAME.fullmatch(f"{named}.jsonl") else None
 
 

@@ -19,10 +19,10 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.adapter import RequestReader
+from agentdash.agents.claude.home import metadata_of
 from agentdash.agents.claude.transcript.records import LAST_VERSION
 from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated, options, typed
 from agentdash.files import read_bytes
-from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
@@ -295,13 +295,6 @@ def _expanded(path: str, cwd: str, home: str) -> str:
 # ---------------------------------------------------------------- roles of sub-agents
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    """`agent-ID.meta.json`, beside the transcript of a sub-agent."""
-
-    agent_type: str | None = None
-
-
-_meta: Final = JsonDecoder(_Meta)
 _FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)
 
 
@@ -309,10 +302,7 @@ def _read_role(thread: Thread, home: str, root: Path) -> Requested | None:
     """Return the permission mode in the file of a sub-agent's role: of the project, or else of the user."""
     if thread.file is None or thread.created_at is None or not thread.cwd:
         return None
-    try:
-        meta = Path(thread.file.path).with_suffix(".meta.json")
-        wanted = _meta.decode(read_bytes(meta, _MAX_FILE_BYTES)).agent_type
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+    if (wanted := metadata_of(Path(thread.file.path)).agent_type) is None:
         return None
     folders = (posixpath.join(thread.cwd, ".claude/agents"), posixpath.join(home, "agents"))
     for path in (path for folder in folders for path in _listed(folder, "*.md", root)):
@@ -322,22 +312,14 @@ def _read_role(thread: Thread, home: str, root: Path) -> Requested | None:
             text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8", "replace")
         except (OSError, ValueError):
             continue
-        name, mode, line = parse_role(text)
+        name, found = parse_role(text, clean_line(path))
         if name == wanted:
-            found = role_request(mode, clean_line(path), line) if mode else None
             return replace(found, files_written=modified) if found else None
     return None
 
 
-def role_request(mode: str, file: str, line: int) -> Requested:
-    """Return what a role asks for that sets a permission mode."""
-    text = f"permissionMode: {mode}"
-    origin = RequestOrigin(RequestField.APPROVAL, RequestLayer.ROLE, text, file, line)
-    return Requested(policy=Policy(approval=mode), origins=(origin,))
-
-
-def parse_role(text: str) -> tuple[str | None, str | None, int]:
-    """Return the name of a role, its permission mode, and the line that sets it, of the text of its file."""
+def parse_role(text: str, file: str) -> tuple[str | None, Requested | None]:
+    """Return a role's name by the text of its file, and what it asks for if it sets a permission mode."""
     head = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     values: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(head[1].split("\n") if head else (), 2):
@@ -345,5 +327,8 @@ def parse_role(text: str) -> tuple[str | None, str | None, int]:
         if colon:
             values[key.strip()] = (clean_line(value).strip("'\""), number)
     name, _ = values.get("name", (None, 0))
-    mode, at = values.get("permissionMode", (None, 0))
-    return name, mode or None, at
+    mode, at = values.get("permissionMode", ("", 0))
+    if not mode:
+        return name, None
+    origin = RequestOrigin(RequestField.APPROVAL, RequestLayer.ROLE, f"permissionMode: {mode}", file, at)
+    return name, Requested(policy=Policy(approval=mode), origins=(origin,))

@@ -96,15 +96,6 @@ def _paths(folder: str) -> list[str]:
 
 
 def _read_file(path: str) -> RuleFile:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - of every file each time
-    except OSError as error:
-        return RuleFile(clean_line(path), problem=clean_line(error.strerror or str(error)))
-    return _parsed(path, found.st_mtime_ns, found.st_size)
-
-
-@lru_cache(maxsize=256)
-def _parsed(path: str, _modified: int, _size: int) -> RuleFile:
     shown = clean_line(path)
     try:
         return parse_rules(read_text(path, _MAX_RULES_BYTES), shown)
@@ -112,6 +103,7 @@ def _parsed(path: str, _modified: int, _size: int) -> RuleFile:
         return RuleFile(shown, problem=clean_line(getattr(error, "strerror", None) or str(error)))
 
 
+@lru_cache(maxsize=64)
 def parse_rules(text: str, path: str) -> RuleFile:
     """Return what the text of a file has."""
     try:

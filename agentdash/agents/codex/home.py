@@ -110,39 +110,27 @@ def _stem(file: _File) -> str:
     return file.stem
 
 
-def _walk(directory: Path | str, depth: int, on_error: Callable[[OSError], None]) -> Iterator[_File]:
+def _walk(directory: Path, depth: int, on_error: Callable[[OSError], None]) -> Iterator[_File]:
     """Yield the rollouts in the directories `depth` levels below a directory, newest first."""
-    try:
-        with os.scandir(directory) as listing:
-            entries = list(listing)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        on_error(error)
-        return
-    if depth:
-        for entry in sorted(entries, key=lambda entry: entry.name, reverse=True):
-            if _is_directory(entry, on_error):
-                yield from _walk(entry.path, depth - 1, on_error)
-        return
-    files = [
-        _File(match.group(1), match.group(4) is not None, entry.path)
-        for entry in entries
-        if (match := _ROLLOUT_NAME.fullmatch(entry.name))
-    ]
-    yield from sorted(files, reverse=True)
 
+    def report(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            on_error(error)
 
-def _is_directory(entry: os.DirEntry[str], on_error: Callable[[OSError], None]) -> bool:
-    try:
-        if entry.is_dir():
-            return True
-        if entry.name.isdecimal():  # named as a year, a month or a day: its sessions are missing
-            on_error(NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), entry.path))
-        return False
-    except OSError as error:  # a loop of links, or a link into a directory that cannot be searched
-        on_error(error)
-        return False
+    for folder, folders, names in os.walk(directory, onerror=report, followlinks=True):
+        if len(Path(folder).parts) - len(directory.parts) == depth:
+            folders.clear()
+            matches = ((name, _ROLLOUT_NAME.fullmatch(name)) for name in names)
+            files = (_File(found[1], bool(found[4]), f"{folder}/{name}") for name, found in matches if found)
+            yield from sorted(files, reverse=True)
+            continue
+        folders.sort(reverse=True)
+        for name in filter(str.isdecimal, names):  # as a year, a month or a day: its sessions are missing
+            try:
+                (path := Path(folder, name)).stat()
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+            except OSError as error:  # also a loop of links, or a link into a directory that is closed
+                report(error)
 
 
 def thread_id(path: PurePath) -> str | None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
+from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -71,8 +71,8 @@ class CodexLog:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._file: Path | None = None
-        self._stamp = (FileStamp(), FileStamp())
-        """Of the file and its write-ahead log, when read last."""
+        self._stamp: tuple[int, ...] = (0,)
+        """Of the file and its write-ahead log, when read last; the inode first."""
         self._last = 0
         """Id of the newest row that was read."""
         self._malformed = 0
@@ -96,7 +96,7 @@ class CodexLog:
         file = log_file(self._root)
         if file is None or (stamp := database_stamp(file)) == self._stamp:
             return []
-        if file != self._file or stamp[0].inode != self._stamp[0].inode:
+        if file != self._file or stamp[0] != self._stamp[0]:
             self._last = 0  # another generation, or a replaced file
         try:
             rows = _read(file, self._last)
@@ -105,14 +105,10 @@ class CodexLog:
             return [SourceSeen(at=at, name=NAME, ok=False, detail=clean_line(f"{file.name}: {error}", 200))]
         self._file = file
         self._stamp = stamp
-        events: list[Event] = []
-        for row in rows:
-            if isinstance(row[0], int):
-                self._last = max(self._last, row[0])
-            if (event := _event(row)) is None:
-                self._malformed += 1
-            else:
-                events.append(event)
+        self._last = max((row[0] for row in rows if isinstance(row[0], int)), default=self._last)
+        parsed = [_event(row) for row in rows]
+        events: list[Event] = [event for event in parsed if event is not None]
+        self._malformed += len(parsed) - len(events)
         if self._malformed or not self._healthy:
             self._healthy = not self._malformed
             detail = f"{file.name}: {self._malformed} rows not understood" if self._malformed else file.name
@@ -137,20 +133,20 @@ def _read(file: Path, after: int) -> list[_Row]:
 def _event(row: _Row) -> Event | None:
     """Return the event of a row, or None if it cannot be parsed."""
     _, seconds, nanos, target, thread, body = row
-    if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(body, str):
+    if not isinstance(body, str) or not all(isinstance(number, int) for number in (seconds, nanos)):
         return None
     if thread is None and (named := _THREAD.search(body)) is not None:
         thread = named[1]
-    if not isinstance(thread, str):
-        return None
-    if (at := possible_time(seconds + nanos / 1e9)) is None:
+    at = possible_time(seconds + nanos / 1e9)
+    if at is None or not isinstance(thread, str):
         return None
     thread = clean_line(thread)
     if target != _VIOLATION_TARGET:
         return TroubleLogged(at=at, thread=thread, text=clean_line(_SPANS.sub("", body), _MAX_TEXT_CHARS))
     if (message := _MESSAGE.search(body)) is None:
         return None
-    fields = {name: clean_line(value.strip('"')) for name, value in _FIELD.findall(message[1])}
+    named_values = ((name, clean_line(value.strip('"'))) for name, value in _FIELD.findall(message[1]))
+    fields = {name: value for name, value in named_values if value not in ("", "unknown")}
     resource = fields.get("resource")
     if resource not in ("filesystem", "network"):
         return None
@@ -161,10 +157,6 @@ def _event(row: _Row) -> Event | None:
         call=clean_line(calls[-1]) if calls else None,
         resource=resource,  # type: ignore[arg-type]
         reason=fields.get("reason", ""),
-        path=_known(fields.get("path")),
-        host=_known(fields.get("host")),
+        path=fields.get("path"),
+        host=fields.get("host"),
     )
-
-
-def _known(word: str | None) -> str | None:
-    return None if word in (None, "", "unknown") else word

@@ -69,19 +69,20 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
     )
 
 
-def from_environment_context(text: str) -> tuple[Policy | None, str | None]:
+def from_environment_context(text: str) -> tuple[Policy | None, str | None, str | None]:
     """Parse policy and cwd of an `<environment_context>` message (0.20-0.9x: the only place, or the
-    first)."""
+    first), and the name of the user's shell (0.38 to 0.169)."""
     tags = {name: clean_line(value) for name, value in re.findall(r"<(\w+)>([^<]*)</\1>", text)}
     cwd = tags.get("cwd") or _line(text, "Current working directory")
     mode = tags.get("sandbox_mode") or _line(text, "Sandbox mode")
     if not mode:
-        return None, cwd
+        return None, cwd, tags.get("shell")
     network = tags.get("network_access") or _line(text, "Network access")
     roots = re.findall(r"<root>([^<]*)</root>", text)
     legacy = {"type": mode, "network_access": network == "enabled", "writable_roots": roots}
     approval = tags.get("approval_policy") or _line(text, "Approval policy")
-    return msgspec.structs.replace(from_sandbox_policy(legacy, cwd or ""), approval=approval), cwd
+    policy = msgspec.structs.replace(from_sandbox_policy(legacy, cwd or ""), approval=approval)
+    return policy, cwd, tags.get("shell")
 
 
 def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Policy:

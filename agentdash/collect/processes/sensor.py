@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome, locks
@@ -164,7 +165,7 @@ class ProcessSensor:
         renamed = stat.image != last.image or stat.name != last.name
         if not stat.zombie and (renamed or (stat.image and not tracked.argv)):
             before = tracked.argv
-            _read_program(pid, tracked)
+            tracked.read_program(pid)
             tracked.deferred = bool(before) and not tracked.argv  # in the middle of an exec
             self._tree_changed = True
         self._tree_changed |= stat.ppid != last.ppid
@@ -174,7 +175,7 @@ class ProcessSensor:
         self._tracked[pid] = tracked = TrackedProcess(stat)
         self._tree_changed = True
         if not stat.zombie:
-            _read_program(pid, tracked)
+            tracked.read_program(pid)
         parent = self._tracked.get(stat.ppid)
         forked = parent is not None and stat.image == parent.stat.image != 0
         has_just_forked = forked and self._since_boot - stat.started < _FORK_S
@@ -343,11 +344,6 @@ class ProcessSensor:
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
 
 
-def _read_program(pid: int, tracked: TrackedProcess) -> None:
-    """Read what an exec changes."""
-    tracked.become(system.argv(pid), system.exe(pid), system.environment(pid))
-
-
 def _exit_code(stat: Stat) -> int | None:
     """Return the exit code of a zombie that was not ended by a signal."""
     return None if stat.status is None or stat.status & 0x7F else stat.status >> 8
@@ -366,34 +362,29 @@ _COMMON_VARIABLES: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
 _MARKS: Final = frozenset(THREAD_VARIABLES.values())
 
 
-class TrackedProcess:
+class TrackedProcess(msgspec.Struct):
     """One process of this machine, whether followed or not."""
 
-    __slots__ = ("agent", "argv", "deferred", "env", "exe", "followed", "process", "reread", "stat", "state")
+    stat: Stat
+    argv: list[str] = []
+    exe: str | None = None
+    env: dict[str, str] | None = None
+    agent: Identity | None = None
+    process: Process | None = None
+    """As emitted last."""
+    followed: bool = False
+    """Whether it is reported."""
+    deferred: bool = False
+    """Whether its next event waits for the next poll."""
+    reread: bool = False
+    """Whether it has become another program since it was emitted."""
+    state: tuple[PathAccess, ...] = ()
+    """Its state paths as emitted last."""
 
-    def __init__(self, stat: Stat) -> None:
-        self.stat = stat
-        self.argv: list[str] = []
-        self.exe: str | None = None
-        self.env: dict[str, str] | None = None
-        self.agent: Identity | None = None
-        self.process: Process | None = None
-        """As emitted last."""
-        self.followed = False
-        """Whether it is reported."""
-        self.deferred = False
-        """Whether its next event waits for the next poll."""
-        self.reread = False
-        """Whether it has become another program since it was emitted."""
-        self.state: tuple[PathAccess, ...] = ()
-        """Its state paths as emitted last."""
-
-    def become(self, argv: list[str], exe: str | None, env: dict[str, str] | None) -> None:
-        """Take over what an exec changes."""
-        self.argv = argv
-        self.exe = exe
-        self.env = env
-        self.agent = identify(argv, exe)
+    def read_program(self, pid: int) -> None:
+        """Read what an exec changes."""
+        self.argv, self.exe, self.env = system.argv(pid), system.exe(pid), system.environment(pid)
+        self.agent = identify(self.argv, self.exe)
         self.reread = True
 
     def runs(self, program: str) -> bool:

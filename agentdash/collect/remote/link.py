@@ -2,29 +2,31 @@
 again when it ends. No link waits for another.
 
 A link is lost when its process ends, when nothing has arrived for `SILENCE_S`, or when what arrives is not
-understood.
+understood. Its lines are foreign text, sanitized and bounded by `parse_change`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
-from agentdash.collect.remote.documents import MAX_LINE_BYTES, SchemaError, parse_change
 from agentdash.collect.tail.log_file import LineSplitter
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import TickReport, WorkerReport
+from agentdash.documents.worker import ChangeReport, TickReport, WorkerReport
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
-from agentdash.model.sanitize import clean_line
+from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.worker import Worker
 
@@ -269,8 +271,8 @@ def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) ->
     return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"
 
 
-_NO_SESSIONS: Final = "has no sessions yet"
-"""The end of the detail of a Codex home without sessions (`agents/codex/home.py`)."""
+_ABSENT: Final = (NO_SERVER, "has no sessions yet")
+"""How the detail of a source ends that has nothing to read: tmux, a Codex home (`agents/codex/home.py`)."""
 
 
 class RemoteSource:
@@ -337,7 +339,7 @@ class RemoteSource:
 
     def _events(self, host: RemoteHost) -> list[Event]:
         now, link = self._clock.now(), host.link
-        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not _is_absent(detail)]
+        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not detail.endswith(_ABSENT)]
         is_well = link.state is LinkState.CONNECTED and not link.detail and not failed
         detail = "; ".join(part for part in (link.detail, *failed) if part)
         shown = detail or f"{len(host.workers)} workers, agentdash {link.version or '?'}"
@@ -347,6 +349,84 @@ class RemoteSource:
         return [RemoteSeen(at=now, host=host), health]
 
 
-def _is_absent(detail: str) -> bool:
-    """Return whether a source there has nothing to read, which is not a failure."""
-    return detail == NO_SERVER or detail.endswith(_NO_SESSIONS)
+SCHEMA: Final = "agentdash.change/2"
+"""The only schema that is understood."""
+MAX_LINE_BYTES: Final = 1 << 20
+"""Longest line that is parsed: workers with a full ledger of denials take some 100 kB."""
+_MAX_ITEMS: Final = 2_000
+"""Entries of one list of a change that are kept."""
+_MAX_NUMBER: Final = 1 << 53
+"""Counts are smaller."""
+_MAX_BLOCK_CHARS: Final = 8_000
+"""Characters kept of a text of several lines."""
+_BLOCKS: Final = frozenset(("remedy", "quote", "object", "text"))
+"""Fields that may have several lines."""
+_SCHEMA: Final = re.compile(r"agentdash\.change/(\d{1,6})", re.ASCII)
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+
+class SchemaError(Exception):
+    """The agentdash there writes another schema. The message is one line, with what to do."""
+
+
+class _Head(msgspec.Struct):
+    schema: str
+
+
+_decoder: Final = JsonDecoder(ChangeReport)
+_heads: Final = JsonDecoder(_Head)
+
+
+def parse_change(line: bytes) -> ChangeReport:
+    """Return the document of one line.
+
+    Raises:
+        ValueError: it is not a document.
+        SchemaError: it has another schema.
+    """
+    try:
+        _check_schema(_heads.decode(line).schema)
+        change = _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(clean_line(str(error))) from error
+    if change.worker is not None and not change.worker.id:
+        raise ValueError("a worker without an id")
+    return _cleaned_struct(change)
+
+
+def _check_schema(schema: str) -> None:
+    if schema == SCHEMA:
+        return
+    known = _SCHEMA.fullmatch(schema)
+    if known is None:
+        raise ValueError(f"a document of schema {clean_line(schema, 60)!r}")
+    where = "here" if int(known[1]) > 1 else "there"
+    raise SchemaError(f"agentdash there writes {known[0]}, and this one reads {SCHEMA}: update it {where}")
+
+
+def _cleaned_struct(value: _T) -> _T:
+    """Return a struct with its texts sanitized, its numbers bounded, and its lists cut."""
+    changes = {
+        name: cleaned
+        for name in value.__struct_fields__
+        if (cleaned := _cleaned(old := getattr(value, name), is_block=name in _BLOCKS)) is not old
+    }
+    return msgspec.structs.replace(value, **changes) if changes else value
+
+
+def _cleaned(value: Any, *, is_block: bool = False) -> Any:
+    match value:
+        case str():
+            if value.isascii() and value.isprintable() and len(value) <= MAX_LINE_CHARS:
+                return value
+            return clean_block(value, _MAX_BLOCK_CHARS) if is_block else clean_line(value)
+        case bool() | float() | None:
+            return value
+        case int():
+            return max(-_MAX_NUMBER, min(value, _MAX_NUMBER))
+        case list():
+            return [_cleaned(item) for item in value[:_MAX_ITEMS]]
+        case dict():
+            return {clean_line(str(key)): _cleaned(item) for key, item in value.items()}
+        case _:
+            return _cleaned_struct(value)

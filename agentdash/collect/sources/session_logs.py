@@ -20,11 +20,11 @@ from agentdash.agents.codex.home import (
     read_names,
     thread_id,
 )
-from agentdash.agents.line_events import oversized_lines
-from agentdash.agents.session_logs import LogReader, reader_of_log
+from agentdash.agents.line_events import LineEvents, oversized_lines
+from agentdash.agents.session_logs import reader_of_log
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
-from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
+from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, ReadLimits
 from agentdash.model.events import (
     CallStarted,
     Event,
@@ -126,15 +126,13 @@ class SessionLogSource:
         self._follower = LogFollower(
             logs.folders,
             logs.thread_id,
-            skim_above=logs.skim_above,
-            marks=logs.marks,
+            ReadLimits(logs.skim_above, batch=_BATCH_BYTES, marks=logs.marks),
             newest=newest,
             since=clock.now() - _RECENT_S,
             is_open=logs.is_open,
             whole=whole,
-            batch=_BATCH_BYTES,
         )
-        self._readers: dict[str, LogReader] = {}
+        self._readers: dict[str, LineEvents] = {}
         self._skimmed: set[str] = set()
         """Threads of which only head and tail were read."""
         self._names: dict[str, ThreadNamed] = {}

@@ -163,7 +163,9 @@ class SessionFileSource:
                 session = last
             if session is None:
                 if last is not None and last.chat is not None:
-                    changed.append(_none_known(process, now))
+                    # it has begun another session, or another worker has come into its directory
+                    agent = process.agent or ""
+                    changed.append(SessionSeen(at=now, key=process.key, agent=agent, status=None, since=now))
                 continue
             if last is None or _content(last) != _content(session):
                 changed.append(session)
@@ -211,12 +213,6 @@ def _shared_directories(processes: Iterable[Process]) -> set[tuple[str, str | No
         if parent is None or parent.agent != process.agent:
             found[_place(process)] = found.get(_place(process), 0) + 1
     return {place for place, count in found.items() if count > 1}
-
-
-def _none_known(process: Process, at: float) -> SessionSeen:
-    """Return the event that no session is certainly a process's own any more: it has begun another one, or
-    another worker has come into its directory."""
-    return SessionSeen(at=at, key=process.key, agent=process.agent or "", status=None, since=at)
 
 
 def _content(session: SessionSeen) -> tuple[object, ...]:

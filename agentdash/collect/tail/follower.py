@@ -36,8 +36,6 @@ from agentdash.collect.tail.log_file import (
     failure_reason,
     file_state,
 )
-from agentdash.model.limits import MAX_LINE_BYTES
-from agentdash.model.line_marks import NO_MARKS, LineMarks
 
 # Paths are strings inside: a sweep lists thousands of them, several times a minute.
 # ruff: noqa: PTH112, PTH116
@@ -68,6 +66,10 @@ _FILL_AFTER_S: Final = 2.0
 """From the skimming of a file to reading it whole: the newest sessions are on the screen by then."""
 
 
+_LINK_DEPTH: Final = 3
+"""Levels below a root on which links to directories are followed: year, month, day. A loop ends there."""
+
+
 class FileMoved(msgspec.Struct, frozen=True):
     """The log has this path now. If it is read from another file, a `FileGrown` with `reset` follows."""
 
@@ -83,6 +85,18 @@ class FileVanished(msgspec.Struct, frozen=True):
 Change = FileGrown | FileMoved | FileVanished | FileUnreadable
 
 
+class FoundFile(NamedTuple):
+    """The file that a log is read from, and its state when the tree was listed."""
+
+    path: str
+    stat: os.stat_result
+
+    @property
+    def rank(self) -> tuple[bool, int, str]:
+        """Sort key: a log is read from the file that ranks highest."""
+        return not self.path.endswith(".zst"), self.stat.st_mtime_ns, self.path
+
+
 class LogFollower:
     """Follows all logs below some directories.
 
@@ -93,35 +107,34 @@ class LogFollower:
     Args:
         roots: the directories; they need not exist yet.
         log_of: returns which log a file of this path is, or None if it is not a log.
-        skim_above: size in bytes above which only the head and the tail of a file are read at first.
+        limits: how much of a file is read.
         newest: how many of the newest logs are read at first; the others are read when they change. None:
             all.
         since: logs that were changed after this (unix seconds) are read at first too, the newest first, up to
             a size. `unread_recent` are the others.
         is_open: whether a program has a log open: such logs are read at first in any case.
         whole: logs that are read at first, and whole, whatever their size.
-        marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
-        max_line: bytes of the longest line that is kept.
-        batch: bytes read at once.
     """
 
     def __init__(
         self,
         roots: Sequence[Path],
         log_of: Callable[[PurePath], str | None],
+        limits: ReadLimits,
         *,
-        skim_above: int | None = None,
         newest: int | None = None,
         since: float = math.inf,
         is_open: Callable[[str], bool] = lambda _: False,
         whole: Container[str] = (),
-        marks: LineMarks = NO_MARKS,
-        max_line: int = MAX_LINE_BYTES,
-        batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
-        self._tree = LogTree(self._roots, log_of)
-        self._limits = ReadLimits(skim_above, max_line, batch, marks)
+        self._log_of: Callable[[str], str | None] = cache(lambda path: log_of(PurePath(path)))
+        self._max_separators = max((root.count(os.sep) for root in self._roots), default=0) + _LINK_DEPTH
+        self._swept_at = 0.0
+        """When the tree was listed last, on the monotonic clock."""
+        self._cost_s = 0.0
+        """How long that took."""
+        self._limits = limits
         self._newest = newest
         self._since = since
         self._is_open = is_open
@@ -147,15 +160,15 @@ class LogFollower:
         """List the whole tree and yield what has changed since the last sweep, newest files first. For the
         first sweep, all is new."""
         self._needs_sweep = False
-        found, unreadable = self._tree.scan()
+        found, unreadable = self._scan()
         if self._logs.keys() - found.keys():
             # a file may have moved while the tree was listed: list it again before a file counts as vanished
-            found, unreadable = self._tree.scan()
+            found, unreadable = self._scan()
         for path, reason in unreadable.items():
             if self.unreadable.get(path) != reason:
                 yield FileUnreadable(Path(path), reason)
         for path in self.unreadable.keys() - unreadable.keys():
-            if (key := self._tree.log_of(path)) is not None and key not in found:
+            if (key := self._log_of(path)) is not None and key not in found:
                 yield FileVanished(Path(path))
         self.unreadable = unreadable
         yield from self._match_logs(found)
@@ -263,11 +276,10 @@ class LogFollower:
     def _next_sweep(self) -> float:
         """Return when the next sweep is due, on the monotonic clock: soon if the tree has changed, but never
         at noticeable cost."""
-        cost = self._tree.cost_s
         if self._needs_sweep:
-            return self._tree.scanned_at + _URGENT_SWEEP_COST_FACTOR * cost
-        affordable = min(_SWEEP_COST_FACTOR * cost, _MAX_SWEEP_INTERVAL_S)
-        return self._tree.scanned_at + max(_SWEEP_INTERVAL_S, affordable)
+            return self._swept_at + _URGENT_SWEEP_COST_FACTOR * self._cost_s
+        affordable = min(_SWEEP_COST_FACTOR * self._cost_s, _MAX_SWEEP_INTERVAL_S)
+        return self._swept_at + max(_SWEEP_INTERVAL_S, affordable)
 
     def _forget_old(self) -> None:
         """Forget which logs were read recently, except those that were written to in the last minutes."""
@@ -282,7 +294,7 @@ class LogFollower:
         """Return the logs that are read from `paths`. Another file, or a new directory, requires a sweep."""
         known: set[str] = set()
         for path in paths:
-            key = self._tree.log_of(path)
+            key = self._log_of(path)
             if key is not None and key in self._logs and self._logs[key].path == path:
                 known.add(key)
             elif key is not None or os.path.isdir(path):
@@ -315,59 +327,9 @@ class LogFollower:
         if log.skimmed:
             self._skimmed.setdefault(key, time.monotonic())
 
+    # ------------------------------------------------------------ the tree
 
-def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    """Group changes into portions that take a limited time to find, so that other tasks may run in
-    between."""
-    portion: list[Change] = []
-    began = time.monotonic()
-    for change in changes:
-        portion.append(change)
-        if time.monotonic() - began > _MAX_PORTION_S:
-            yield portion
-            portion = []
-            began = time.monotonic()
-    if portion:
-        yield portion
-
-
-# ------------------------------------------------------------ find the logs below some directories
-
-
-_LINK_DEPTH: Final = 3
-"""Levels below a root on which links to directories are followed: year, month, day. A loop ends there."""
-
-
-class FoundFile(NamedTuple):
-    """The file that a log is read from, and its state when the tree was scanned."""
-
-    path: str
-    stat: os.stat_result
-
-    @property
-    def rank(self) -> tuple[bool, int, str]:
-        """Sort key: a log is read from the file that ranks highest."""
-        return not self.path.endswith(".zst"), self.stat.st_mtime_ns, self.path
-
-
-class LogTree:
-    """The directories below some roots, and the logs in them.
-
-    Args:
-        roots: absolute paths; they need not exist yet.
-        log_of: returns which log a file of this path is, or None if it is not a log.
-    """
-
-    def __init__(self, roots: Sequence[str], log_of: Callable[[PurePath], str | None]) -> None:
-        self._roots = roots
-        self.log_of: Callable[[str], str | None] = cache(lambda path: log_of(PurePath(path)))
-        self._max_separators = max((root.count(os.sep) for root in roots), default=0) + _LINK_DEPTH
-        self.scanned_at = 0.0
-        """When the tree was scanned last, on the monotonic clock."""
-        self.cost_s = 0.0
-        """How long that took."""
-
-    def scan(self) -> tuple[dict[str, FoundFile], dict[str, str]]:
+    def _scan(self) -> tuple[dict[str, FoundFile], dict[str, str]]:
         """Return the files of all logs, and what cannot be listed or found, with the reasons."""
         began = time.monotonic()
         found: dict[str, FoundFile] = {}
@@ -383,8 +345,8 @@ class LogTree:
                 continue
             except OSError as error:
                 unreadable[folder] = failure_reason(error)
-        self.scanned_at = time.monotonic()
-        self.cost_s = self.scanned_at - began
+        self._swept_at = time.monotonic()
+        self._cost_s = self._swept_at - began
         return found, unreadable
 
     def _add(
@@ -396,7 +358,7 @@ class LogTree:
     ) -> None:
         """Add a directory, or a file of a log, unless the log is read from another one."""
         try:
-            if (key := self.log_of(entry.path)) is None:
+            if (key := self._log_of(entry.path)) is None:
                 # a link that is named as a year, a month or a day is followed
                 follows = entry.name.isdecimal() and entry.path.count(os.sep) <= self._max_separators
                 if entry.is_dir(follow_symlinks=follows):
@@ -412,3 +374,18 @@ class LogTree:
             unreadable[entry.path] = "not a regular file"
         elif key not in found or file.rank > found[key].rank:
             found[key] = file
+
+
+def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    """Group changes into portions that take a limited time to find, so that other tasks may run in
+    between."""
+    portion: list[Change] = []
+    began = time.monotonic()
+    for change in changes:
+        portion.append(change)
+        if time.monotonic() - began > _MAX_PORTION_S:
+            yield portion
+            portion = []
+            began = time.monotonic()
+    if portion:
+        yield portion

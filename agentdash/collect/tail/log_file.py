@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
+from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.line_marks import NO_MARKS, LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -68,11 +70,11 @@ class FileUnreadable(msgspec.Struct, frozen=True):
 class ReadLimits(msgspec.Struct, frozen=True):
     """How much of a file is read; all in bytes."""
 
-    skim_above: int | None
-    """Size above which only head and tail are read; None: files are read whole."""
-    max_line: int
+    skim_above: int | None = None
+    """Size above which only head and tail are read at first; None: files are read whole."""
+    max_line: int = MAX_LINE_BYTES
     """Length of the longest line that is kept."""
-    batch: int
+    batch: int = 4 << 20
     """Read at once."""
     marks: LineMarks = NO_MARKS
     """What lines contain that are read in a gap, too: see `lines_in_force`."""
@@ -93,42 +95,33 @@ class LogFile:
         """Where the file is; set by the follower when it moves."""
         self.emitted = False
         """Whether anything was emitted of this file."""
-        self.skimmed = False
-        """Whether a gap was left in the file."""
+        self._limits = limits
+        self._found: FileState | None = None
+        """As it was when something was emitted last."""
+        self._failure: str | None = None
+        self.restart()
+
+    def restart(self, *, whole: bool = False) -> None:
+        """Discard what was read; with `whole`, do not skim any more."""
+        if whole:
+            self._limits = replace(self._limits, skim_above=None)
         self.read_state: FileState | None = None
         """The state in which there is nothing to read; None: try to read in any case."""
+        self.skimmed = False
+        """Whether a gap was left in the file."""
         self._same_turn = False
         """Whether no turn begins in that gap."""
-        self._limits = limits
-        self._id: tuple[int, int] | None = None
-        """Device and inode of what was read."""
-        self._size_and_mtime: tuple[int, int] | None = None
-        """As found last: bytes, nanoseconds."""
-        self._failure: str | None = None
-        self._never_skim = False
-        """Whether the file is to be read whole."""
-        self._pending_reset = False
+        self._pending_reset = self.emitted
         """Whether the next `FileGrown` invalidates what was emitted before."""
         self._offset = 0
         self._fingerprint = b""
         """The bytes before the offset."""
-        self._lines = LineSplitter(limits.max_line)
+        self._lines = LineSplitter(self._limits.max_line)
 
     @property
     def modified(self) -> int:
         """Time of change as found last, in nanoseconds."""
-        return self._size_and_mtime[1] if self._size_and_mtime else 0
-
-    def restart(self, *, whole: bool = False) -> None:
-        """Discard what was read; with `whole`, do not skim any more."""
-        self._never_skim = self._never_skim or whole
-        self._pending_reset = self.emitted
-        self._offset = 0
-        self._fingerprint = b""
-        self._lines = LineSplitter(self._limits.max_line)
-        self.skimmed = False
-        self._same_turn = False
-        self.read_state = None
+        return self._found[3] if self._found else 0
 
     def read(self) -> Iterator[FileGrown | FileUnreadable]:
         """Yield everything that is new.
@@ -158,10 +151,9 @@ class LogFile:
         """Read the next batch; return what was found, and the file's size in bytes."""
         with open_regular(self.path) as fd:
             stat = os.fstat(fd)
-            is_same = self._id == file_identity(stat) and stat.st_size >= self._offset
+            is_same = self._found and self._found[:2] == file_state(stat)[:2] and stat.st_size >= self._offset
             if not is_same or _bytes_before(fd, self._offset, len(self._fingerprint)) != self._fingerprint:
                 self.restart()
-                self._id = file_identity(stat)
             if not self._offset and (skimmed := self._skim(fd, stat)):
                 return skimmed, stat.st_size
             data = os.pread(fd, min(self._limits.batch, stat.st_size - self._offset), self._offset)
@@ -176,7 +168,7 @@ class LogFile:
         """Read the head of a large file, to continue at its tail; return what was found if that leaves a
         gap."""
         limits = self._limits
-        if limits.skim_above is None or self._never_skim or stat.st_size <= limits.skim_above:
+        if limits.skim_above is None or stat.st_size <= limits.skim_above:
             return []
         head = os.pread(fd, _HEAD_BYTES, 0)
         head = head[: head.rfind(b"\n") + 1]
@@ -200,10 +192,8 @@ class LogFile:
         is another one."""
         with open_stream(self.path) as packed:
             stat = os.fstat(packed.fileno())
-            is_read = self._offset and self._id == file_identity(stat)
-            if not is_read or self._size_and_mtime != (stat.st_size, stat.st_mtime_ns):
+            if not self._offset or self._found != file_state(stat):
                 self.restart()
-                self._id = file_identity(stat)
                 try:
                     for data in unpacked(packed, self._limits.batch):
                         yield from self._grown(stat, data)
@@ -227,8 +217,8 @@ class LogFile:
         groups = list(self._lines.add(data))
         if at_end:
             groups += self._lines.end()
-        now = (stat.st_size, stat.st_mtime_ns)
-        if not groups and (now != self._size_and_mtime or self._pending_reset or self._failure):
+        now = file_state(stat)
+        if not groups and (now != self._found or self._pending_reset or self._failure):
             groups = [(0, self._lines.number, ())]
         grown = []
         for skipped, first, lines in groups:
@@ -247,7 +237,7 @@ class LogFile:
             )
             self._pending_reset = False
         if grown:
-            self._size_and_mtime = now
+            self._found = now
             self._failure = None
             self.emitted = True
         return grown
@@ -257,11 +247,6 @@ class LogFile:
         if self._failure != reason:
             self._failure = reason
             yield FileUnreadable(_path(self.path), reason)
-
-
-def file_identity(stat: os.stat_result) -> tuple[int, int]:
-    """Return device and inode: what stays the same when a file is renamed."""
-    return stat.st_dev, stat.st_ino
 
 
 def file_state(stat: os.stat_result) -> FileState:

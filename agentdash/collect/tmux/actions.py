@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal
 
-from agentdash.collect.tmux.command import NoAnswerError, ask
-from agentdash.collect.tmux.servers import current_pane, own_server, server_of
+from agentdash.collect.tmux.servers import NoAnswerError, ask, current_pane, own_server, server_of
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_block, clean_line
 

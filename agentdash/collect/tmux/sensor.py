@@ -28,8 +28,7 @@ from agentdash.collect.scheduler import (
     busy_interval,
     poll_repeatedly,
 )
-from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reason, run_commands
-from agentdash.collect.tmux.servers import TmuxServer
+from agentdash.collect.tmux.servers import NoAnswerError, TmuxServer, connect, failure_reason, run_commands
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey
@@ -218,7 +217,7 @@ class _ServerView:
         mark = secrets.token_hex(16)
         field, end = f"<{mark}>", f"</{mark}>"  # titles and program names may contain anything else
         row_format = field.join(f"#{{{name}}}" for name in _FIELDS) + end
-        captures = [line for key in keys for line in _capture_commands(key, mark)]
+        captures = [f"display-message -p '{mark} {key[1:]}'\ncapture-pane -e -p -t {key}" for key in keys]
         done = await self._tmux(f"list-panes -a -F '{row_format}'", *captures)
         *lines, captured = done.stdout.split(f"{end}\n")
         if done.returncode != 0 and not lines:
@@ -252,11 +251,6 @@ class _ServerView:
         return await asyncio.to_thread(run_commands, self._proven, self._timeout, commands)
 
 
-def _capture_commands(key: str, mark: str) -> tuple[str, str]:
-    """Return the commands that print a mark with the number of a pane, and its screen."""
-    return f"display-message -p '{mark} {key[1:]}'", f"capture-pane -e -p -t {key}"
-
-
 def _captured(keys: Sequence[str], text: str, mark: str) -> dict[str, str]:
     """Return the captures by pane; those that have gone have none.
 
@@ -283,7 +277,8 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             key=PaneKey(server, fields["pane_id"]),
             session=clean_line(fields["session_name"]),
             window=clean_line(f"{fields['window_index']}:{fields['window_name']}"),
-            pid=_parse_pid(fields["pane_pid"], dead=fields["pane_dead"] == "1"),
+            # tmux 3.8 prints none for a dead pane
+            pid=int(fields["pane_pid"] or ("0" if fields["pane_dead"] == "1" else "")),
             command=clean_line(fields["pane_current_command"]),
             title=clean_line(fields["pane_title"]),
             width=int(fields["pane_width"]),
@@ -301,11 +296,6 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
         return _Row(pane=pane, activity=int(activity))
     except ValueError:
         return None
-
-
-def _parse_pid(text: str, *, dead: bool) -> int:
-    """Parse the pid of a pane's first process: tmux 3.8 prints none for a dead pane."""
-    return 0 if dead and not text else int(text)
 
 
 def _parse_signal(text: str) -> int | None:

@@ -107,12 +107,8 @@ def limited_until(thread: Thread, assessment: Assessment) -> float | None:
 
 
 def with_limit(assessment: Assessment, until: float, now: float) -> Assessment:
-    """Return the assessment of a worker that a limit has stopped, with words that say when it is reset.
-
-    Args:
-        until: when the limit is reset, or was (unix seconds).
-        now: unix seconds.
-    """
+    """Return the assessment of a worker that a limit has stopped, with words that say when that is reset, or
+    was (both times unix seconds)."""
     before = assessment.fact or Fact(FactKind.PROVIDER, "", assessment.why)
     clock = local_time(until, now)
     if now < until:

@@ -31,13 +31,14 @@ from agentdash.engine.link.process_tree import (
     is_below,
     is_command,
     is_daemon,
+    is_multiplexer,
     link_nested,
     thread_of,
 )
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
-from agentdash.model.process import AGENT_NAMES, Process, ProcessKey
+from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.thread import Thread
 
 _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
@@ -61,23 +62,26 @@ def link_fleet(fleet: Fleet, tree: ProcessTree | None = None) -> FleetLinks:
     owners = _link_owners(fleet, tree)
     commands, claims = _link_commands(fleet, tree, owners)
     nested, outer = link_nested(fleet, tree, owners)
+    below: dict[PaneKey, list[Process]] = {}
+    for process in fleet.processes.values():
+        if (key := tree.pane(process)) is not None:
+            below.setdefault(key, []).append(process)
     return FleetLinks(
         owners=owners,
         orphans=_find_orphans(fleet, owners),
         commands=commands,
         claims=claims,
         panes=_link_panes(fleet, owners, tree),
-        below=_group_by_pane(fleet, tree),
+        below={key: _sorted(processes) for key, processes in below.items()},
         parents=parents_of(fleet.threads.values()),
         nested=nested,
         outer=outer,
-        servers=_find_servers(fleet, tree),
+        servers={
+            key: server
+            for key, process in fleet.processes.items()
+            if process.agent and (server := next(filter(is_multiplexer, tree.above(process)), None))
+        },
     )
-
-
-def _find_servers(fleet: Fleet, tree: ProcessTree) -> dict[ProcessKey, Process]:
-    above = ((key, tree.server_above(each)) for key, each in fleet.processes.items() if each.agent)
-    return {key: server for key, server in above if server is not None}
 
 
 def parents_of(threads: Iterable[Thread]) -> dict[str, str]:
@@ -159,15 +163,10 @@ def _find_orphans(fleet: Fleet, owners: dict[str, ThreadOwner]) -> dict[str, flo
     ended = {
         thread: at
         for thread, owner in fleet.links.owners.items()
-        if owner.key is not None and _has_ended(fleet, owner.key)
+        if owner.key is not None and ((process := fleet.processes.get(owner.key)) is None or process.zombie)
     }
     orphans = ended | fleet.links.orphans
     return {thread: since for thread, since in orphans.items() if thread not in owners}
-
-
-def _has_ended(fleet: Fleet, key: ProcessKey) -> bool:
-    process = fleet.processes.get(key)
-    return process is None or process.zombie
 
 
 def _link_commands(
@@ -188,14 +187,6 @@ def _link_commands(
         {thread: _sorted(processes) for thread, processes in commands.items()},
         {thread: _sorted(processes) for thread, processes in claims.items()},
     )
-
-
-def _group_by_pane(fleet: Fleet, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
-    found: dict[PaneKey, list[Process]] = {}
-    for process in fleet.processes.values():
-        if (key := tree.pane(process)) is not None:
-            found.setdefault(key, []).append(process)
-    return {key: _sorted(processes) for key, processes in found.items()}
 
 
 def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:

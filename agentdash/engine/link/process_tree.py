@@ -53,10 +53,6 @@ class ProcessTree:
             visited.add(parent.pid)
             process = parent
 
-    def server_above(self, process: Process) -> Process | None:
-        """Return the tmux server that a process descends from, or None."""
-        return next((parent for parent in self.above(process) if is_multiplexer(parent)), None)
-
     def pane(self, process: Process) -> PaneKey | None:
         """Return the pane that `process` descends from, or is the first process of."""
         walked, found = [], None
@@ -106,7 +102,8 @@ def thread_of(process: Process, tree: ProcessTree) -> str | None:
     if not process.env:
         return None
     for parent in tree.above(process):
-        if (variable := _variable_of(parent)) is not None:
+        variable = _CODEX_VARIABLE if is_daemon(parent) else THREAD_VARIABLES.get(parent.agent or "")
+        if variable is not None:
             return process.env.get(variable)
         if is_multiplexer(parent):
             break
@@ -162,11 +159,6 @@ def _is_trial(launcher: Process) -> bool:
     return is_bwrap and divider == "--" and "--" not in options and program.rpartition("/")[2] == "true"
 
 
-def _variable_of(process: Process) -> str | None:
-    """Return the variable by which a CLI names the thread to its commands; None for other processes."""
-    return _CODEX_VARIABLE if is_daemon(process) else THREAD_VARIABLES.get(process.agent or "")
-
-
 _CODEX_HOME = "/.codex/"
 """The usual place of Codex's own files in a home directory."""
 
@@ -178,7 +170,9 @@ def home_directory(fleet: Fleet, thread: Thread) -> str | None:
     directory that has its `.codex`; else the one that its commands have printed; else that of this machine's
     user, where its rollout lies in it.
     """
-    for process in _processes(fleet, thread.id):
+    owner = fleet.links.owners.get(thread.id)
+    runner = fleet.processes.get(owner.key) if owner and owner.key else None
+    for process in (*fleet.links.commands.get(thread.id, ()), *([runner] if runner else [])):
         home = (process.env or {}).get("HOME", "")
         if home.startswith("/"):
             return home.rstrip("/") or None
@@ -191,13 +185,6 @@ def home_directory(fleet: Fleet, thread: Thread) -> str | None:
         return thread.home
     own = fleet.host.home if fleet.host else None
     return own if own and rollout.startswith(own.rstrip("/") + "/") else None
-
-
-def _processes(fleet: Fleet, thread: str) -> Iterator[Process]:
-    yield from fleet.links.commands.get(thread, ())
-    owner = fleet.links.owners.get(thread)
-    if owner is not None and owner.key is not None and owner.key in fleet.processes:
-        yield fleet.processes[owner.key]
 
 
 _CLAUDE_TMP: Final = re.compile(r"/.*/claude-\d+")

@@ -18,6 +18,7 @@ from agentdash.model.evidence import EvidenceSource
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import THREAD_AGENTS
 from agentdash.model.secrets import mask_beginning
 from agentdash.model.thread import Call, Moment, Thread
 from agentdash.model.versions import is_before
@@ -72,7 +73,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         event: how the call ended.
         home: the home directory of the thread's commands, where it is known.
     """
-    known = next((c for c in (*thread.open_calls, *reversed(thread.calls)) if c.id == event.call), None)
+    known = thread.find_call(event.call)
     if known is None:  # its start was in a part of the file that was not read
         known = Call(id=event.call, at=event.at, line=event.line, kind="other", tool="", text="")
     refusal = event.output.strip() if event.outcome.startswith("refused") else ""
@@ -216,7 +217,7 @@ def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | None) -> tuple[Denial, ...]:
-    if not thread.states_sandbox:
+    if thread.agent not in THREAD_AGENTS:  # chats of other CLIs state no sandbox
         return ()
     # of other tools only MCP servers run programs: what children and documents say is prose
     if call.by_user or not (call.kind in ("command", "patch") or call.is_mcp or not call.tool):
@@ -324,7 +325,7 @@ def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
     script = call.script or call.text
     if may_connect(script) and not call.denials and allowed != "more":
         # one-shot commands start faster without the grammar
-        from agentdash.sandbox.denials.reached import reached_host  # noqa: PLC0415
+        from agentdash.sandbox.denials.network import reached_host  # noqa: PLC0415
 
         host = reached_host(script, output, call.cwd)
     facts: dict[str, Any] = {}
@@ -380,8 +381,13 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
         return thread
     for denial in call.denials:
         entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_of(call))
-    entries = tuple(entry for entry in entries if not _is_taken_back(entry, call))
-    if _succeeded(call):
+    # without those that rest only on what the call had printed while it ran, and its end explains
+    entries = tuple(
+        entry
+        for entry in entries
+        if entry.calls != (call.id,) or any(_is_same(entry, denial) for denial in call.denials)
+    )
+    if call.kind in ("command", "patch") and call.exit_code in (0, None) and call.outcome == "ended":
         entries = tuple(_after_success(entries, thread, call))
     if entries is thread.denials:
         return thread
@@ -416,15 +422,6 @@ def _enter(
         calls=_append_recent(old.calls, new.calls),
     )
     return (*(each for each in entries if each is not old), merged)
-
-
-def _is_taken_back(entry: LedgerEntry, call: Call) -> bool:
-    """Return whether an entry rests only on what a call had printed while it ran, and its end explains."""
-    return entry.calls == (call.id,) and not any(_is_same(entry, denial) for denial in call.denials)
-
-
-def _succeeded(call: Call) -> bool:
-    return call.kind in ("command", "patch") and call.exit_code in (0, None) and call.outcome == "ended"
 
 
 def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:

@@ -114,7 +114,8 @@ def _reduce_event(draft: Fleet, event: e.Event) -> None:
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():
-            draft.processes_at, draft.files_at = event.at, event.files_read_at
+            draft.processes_at = event.at
+            draft.files_at = event.at if event.files_at is None else event.files_at
         case e.LocksSeen():
             draft.locks = event
         case e.HostSeen():
@@ -178,28 +179,27 @@ def _link_and_detect(draft: Fleet, event: e.Event) -> None:
     pass."""
     if isinstance(event, e.ProcessesCounted | FleetKnown) and draft.processes_at is not None:
         tree = ProcessTree(draft.processes.values(), draft.panes)
-        _drop_unused_mounts(draft)
+        used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
+        draft.mounts = {space: mounts for space, mounts in draft.mounts.items() if space in used}
         _update_occupants(draft, tree)
         draft.links = link_fleet(draft, tree)
         recall.tie_past_workers(draft)
         observe_processes(draft, tree, event.at)
-    elif _is_just_started(draft, event) or _names_a_thread(draft, event):
+    elif _may_link(draft, event):
         draft.links = link_fleet(draft)
 
 
-def _names_a_thread(draft: Fleet, event: e.Event) -> bool:
-    """Return whether a session file names a thread that is not linked to its process yet."""
+def _may_link(draft: Fleet, event: e.Event) -> bool:
+    """Return whether a thread has just started, or a session file names one that is not linked to its process
+    yet."""
+    if draft.processes_at is None:
+        return False
+    if isinstance(event, e.ThreadStarted):
+        return event.at > draft.processes_at - _STARTUP_TOLERANCE_S
     if not isinstance(event, e.SessionSeen) or event.session not in draft.threads:
         return False
     owner = draft.links.owners.get(event.session or "")
-    return draft.processes_at is not None and (owner is None or owner.key != event.key)
-
-
-def _is_just_started(draft: Fleet, event: e.Event) -> bool:
-    """Return whether a thread has just started."""
-    if not isinstance(event, e.ThreadStarted) or draft.processes_at is None:
-        return False
-    return event.at > draft.processes_at - _STARTUP_TOLERANCE_S
+    return owner is None or owner.key != event.key
 
 
 # ------------------------------------------------------------
@@ -374,12 +374,6 @@ def _remove_process(draft: Fleet, event: e.ProcessGone) -> None:
         draft.requests.pop(nested_worker_id(process.pid), None)
     if process is None or process.agent:
         _mark_gone(draft, event.key, event.at)
-
-
-def _drop_unused_mounts(draft: Fleet) -> None:
-    """Remove the mount tables of namespaces in which no process lives any more."""
-    used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
-    draft.mounts = {namespace: mounts for namespace, mounts in draft.mounts.items() if namespace in used}
 
 
 def _update_occupants(draft: Fleet, tree: ProcessTree) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Final
 
 import msgspec
@@ -42,6 +42,7 @@ _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
+_FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
 _CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
 """In the environment of commands (0.163+): the id of their call in the rollout."""
 _LOG_DELAY_S: Final = 10.0
@@ -86,7 +87,9 @@ def observe_processes(draft: Fleet, tree: ProcessTree, at: float) -> None:
             _observe_command_of_codex(draft, owner, process, context, at, is_proven=is_proven)
         elif is_proven and (found := _call_by_script(draft, owner, process, tree)) is not None:
             thread, call = found
-            observed = _without_codex_flags(_observe(thread, process, call, context, at))
+            observed = _observe(thread, process, call, context, at)
+            # this CLI sets no flags of Codex: those that are there are inherited
+            observed = replace(observed, network_flag=None, sandbox_flag=None, quote="")
             draft.threads[thread.id] = add_observation(thread, observed)
             draft.observed[process.key] = at
         # else the log is behind; its call may be known in the next pass
@@ -152,7 +155,7 @@ def _settle_ended(draft: Fleet, at: float) -> None:
     ended = [(key, known) for key, known in draft.provisional.items() if key not in draft.processes]
     for key, known in ended:
         thread, observed = draft.threads.get(known.thread), known.observation
-        call = _call_with_id(thread, next(iter(observed.calls), None)) if thread else None
+        call = thread.find_call(next(iter(observed.calls), None)) if thread else None
         owner = draft.links.owners.get(known.thread)
         is_proven = known.below is None or (owner is not None and owner.key == known.below)
         if (call is None or not is_proven) and at - observed.first < _LOG_DELAY_S:
@@ -186,31 +189,34 @@ def _call_by_script(
         (thread, call)
         for thread in members
         for call in (*thread.open_calls, *(c for c in thread.calls if c.outcome == "running"))
-        if call.kind == "command" and call.script.strip() and f"eval{_start(call.script)}" in text
+        if call.kind == "command"
+        and call.script.strip()
+        and f"eval{call.script.translate(_SHELL_WORDS)[:_SCRIPT_CHARS]}" in text
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _start(script: str) -> str:
-    return script.translate(_SHELL_WORDS)[:_SCRIPT_CHARS]
-
-
-def _without_codex_flags(observation: SandboxObservation) -> SandboxObservation:
-    """Return an observation of a CLI that sets no flags of Codex: those that are there are inherited."""
-    return replace(observation, network_flag=None, sandbox_flag=None, quote="")
 
 
 def _observe(
     thread: Thread, process: Process, call: Call | None, context: ProcessContext, at: float
 ) -> SandboxObservation:
     env, kernel = process.env or {}, process.kernel
-    baseline = _baseline(process, context)
+    # what it has unless something restricts it: the facts of its Codex, or else of agentdash
+    above = list(context.tree.above(process))
+    codex = next((p.kernel for p in above if is_codex(p) and p.kernel), None)
+    baseline = codex or context.host or Kernel()
     in_force = thread.policy_index_of(call) if call else thread.policy_index_at(process.key.started)
     period = thread.policies[in_force] if in_force >= 0 else None
     policy = period.policy if period else Policy()
+    # what `$TMPDIR` in a policy stands for: a CLI fills in its own
+    cli = next((p for p in above if p.agent or is_codex(p)), None)
+    tmpdir = ((cli.env if cli else None) or env).get("TMPDIR", "")
+    temporary = posixpath.normpath(tmpdir) if tmpdir.startswith("/") else None
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
+    # the id of its call: Codex states it in the environment
+    called = env.get(_CALL_VARIABLE) if thread.agent == "codex" else call.id if call else None
+    own_net = kernel.net if kernel else None
     table, codexs = context.tables(mounts), context.tables(baseline.mnt)
     exposed, lost = _exposed_paths(policy, table, codexs, probes)
     return SandboxObservation(
@@ -222,19 +228,20 @@ def _observe(
         called=call is not None,
         seccomp=kernel.seccomp if kernel else None,
         no_new_privs=kernel.no_new_privs if kernel else None,
-        own_network=_has_own_network(kernel, baseline),
+        own_network=None if None in (own_net, baseline.net) else own_net != baseline.net,
         mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
-        nested=_is_nested(process, context.tree),
-        applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
+        # a launcher stands above the Codex that runs this command
+        nested=any(p.launcher is not None for p in dropwhile(lambda p: not is_codex(p), above)),
+        applied=with_tmpdir(find_launcher(process, context.tree), policy, temporary),
         unwritable=_unwritable_roots(period.stated if period else policy, table),
         exposed=exposed,
         lost=lost,
         first=at,
         last=at,
-        calls=_ids(thread, env, call),
+        calls=(called,) if called else (),
         pids=(process.pid,),
-        quote=_quote_flags(env),
+        quote=" ".join(f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in _FLAGS),
     )
 
 
@@ -268,27 +275,6 @@ def _exposed_paths(
     return tuple(path for path in open_paths if path not in lost), lost
 
 
-def _temporary(process: Process, context: ProcessContext) -> str | None:
-    """Return the directory that `$TMPDIR` in a policy stands for, or None: a CLI fills in its own."""
-    cli = next((p for p in context.tree.above(process) if p.agent or is_codex(p)), None)
-    path = ((cli.env if cli is not None else None) or process.env or {}).get("TMPDIR", "")
-    return posixpath.normpath(path) if path.startswith("/") else None
-
-
-def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:
-    """Return the id of the call of a process, as its environment states it (Codex), or else of its call."""
-    if thread.agent == "codex":
-        return tuple(filter(None, (env.get(_CALL_VARIABLE),)))
-    return (call.id,) if call else ()
-
-
-def _baseline(process: Process, context: ProcessContext) -> Kernel:
-    """Return what a command has unless something restricts it: the facts of its Codex, or else of
-    agentdash."""
-    codex = next((p.kernel for p in context.tree.above(process) if is_codex(p) and p.kernel), None)
-    return codex or context.host or Kernel()
-
-
 def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
     """Return the call that a command belongs to: the one with its id (0.163+), else the only one that was
     open when it was seen first.
@@ -296,7 +282,7 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
     Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then
     they belong to the script's call.
     """
-    if (call := _call_with_id(thread, call_id)) is not None:
+    if (call := thread.find_call(call_id)) is not None:
         return call
     running = [
         call
@@ -306,18 +292,6 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
         and call.at <= at <= (at if call.ended_at is None else call.ended_at)
     ]
     return running[0] if len(running) == 1 else None
-
-
-def _call_with_id(thread: Thread, call_id: str | None) -> Call | None:
-    """Return the open or ended call with an id, or None if it has not been read."""
-    calls = (*thread.open_calls, *reversed(thread.calls))
-    return next((call for call in calls if call.id == call_id), None)
-
-
-def _has_own_network(kernel: Kernel | None, baseline: Kernel) -> bool | None:
-    if baseline.net is None or kernel is None or kernel.net is None:
-        return None
-    return kernel.net != baseline.net
 
 
 def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
@@ -338,16 +312,3 @@ def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
     ]
     differing = [own != other for own, other in pairs if own is not None and other is not None]
     return any(differing) if differing else None
-
-
-def _is_nested(process: Process, tree: ProcessTree) -> bool:
-    """Return whether a sandbox launcher stands above the Codex that runs this command."""
-    above = list(tree.above(process))
-    codex = next((index for index, parent in enumerate(above) if is_codex(parent)), len(above))
-    return any(parent.launcher is not None for parent in above[codex:])
-
-
-def _quote_flags(env: dict[str, str]) -> str:
-    return " ".join(
-        f"{name}={env[name]}" if env.get(name) else f"{name} unset" for name in (NETWORK_FLAG, SANDBOX_FLAG)
-    )

@@ -159,7 +159,8 @@ def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
     )
     if event.policy is None:
         return thread
-    if event.origin == "thread_settings_applied" and turn is not None and turn.has_context:
+    has_asked = turn is not None and turn.ended_at is None and (turn.unanswered > 0 or turn.answered)
+    if event.origin == "thread_settings_applied" and turn is not None and has_asked:
         stated = thread.policies[-1].stated if thread.policies else None
         chosen = None if event.policy == stated else event.policy
         return replace(thread, turn=replace(turn, next_policy=chosen))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -186,17 +186,33 @@ class Library:
         now = self._clock.now()
         fleet, size, problem = _read_log(entry.path, entry.id)
         thread = fleet.threads.get(entry.id, Thread(entry.id))
-        entry = replace(
-            self._with_thread(entry, thread),
+        workers = build_snapshot(self._fleet(entry, fleet, thread, now), now).workers
+        worker = next((worker for worker in workers if worker.id == entry.id), None)
+        self._parents[entry.id] = thread.as_parent()
+        name = (self._names or {}).get(entry.id) or thread.name or thread.nickname or thread.prompt
+        took = thread.last_at - thread.created_at if thread.last_at and thread.created_at else None
+        return replace(
+            entry,
             is_read=True,
             size=size,
             problem=without_record(size) if not problem and not thread.lines else problem,
+            begun=thread.created_at or entry.begun,  # names of old files have local times
+            parent=thread.parent or thread.forked_from,
+            fork=thread.parent is None and thread.forked_from is not None,
+            helper=thread.helper,
+            title=clean_line(name or "", _MAX_TITLE_CHARS),
+            cwd=thread.cwd,
+            version=thread.version,
+            model=thread.model,
+            source=thread.source,
+            prompt=clean_line(thread.prompt or "", _MAX_TITLE_CHARS),
+            last_prompt=clean_line(thread.last_prompt or "", _MAX_TITLE_CHARS),
+            took=took,
+            children=thread.children,
+            tokens=thread.tokens.total,
+            by_model=thread.tokens.by_model,
+            **(_verdict(worker) if worker is not None else {}),
         )
-        workers = build_snapshot(self._fleet(entry, fleet, thread, now), now).workers
-        worker = next((worker for worker in workers if worker.id == entry.id), None)
-        entry = _with_verdict(entry, worker) if worker else entry
-        self._parents[entry.id] = thread.as_parent()
-        return entry
 
     def _fleet(self, entry: Entry, fleet: Fleet, thread: Thread, now: float) -> Fleet:
         """Return what was read of a thread with what is known of it from elsewhere: its parent, its process,
@@ -226,28 +242,6 @@ class Library:
             self._parents[parent] = None if found is None else found.as_parent()
         return self._parents[parent]
 
-    def _with_thread(self, entry: Entry, thread: Thread) -> Entry:
-        name = (self._names or {}).get(entry.id) or thread.name or thread.nickname
-        took = thread.last_at - thread.created_at if thread.last_at and thread.created_at else None
-        return replace(
-            entry,
-            begun=thread.created_at or entry.begun,  # names of old files have local times
-            parent=thread.parent or thread.forked_from,
-            fork=thread.parent is None and thread.forked_from is not None,
-            helper=thread.helper,
-            title=clean_line(name or thread.prompt or "", _MAX_TITLE_CHARS),
-            cwd=thread.cwd,
-            version=thread.version,
-            model=thread.model,
-            source=thread.source,
-            prompt=clean_line(thread.prompt or "", _MAX_TITLE_CHARS),
-            last_prompt=clean_line(thread.last_prompt or "", _MAX_TITLE_CHARS),
-            took=took,
-            children=thread.children,
-            tokens=thread.tokens.total,
-            by_model=thread.tokens.by_model,
-        )
-
 
 def _read_log(path: Path, thread: str) -> tuple[Fleet, int, str | None]:
     """Return what a file has of a thread, its size in bytes, and why it cannot be read, or not to its end."""
@@ -262,16 +256,16 @@ def _read_log(path: Path, thread: str) -> tuple[Fleet, int, str | None]:
     return fleet, size, problem
 
 
-def _with_verdict(entry: Entry, worker: Worker) -> Entry:
-    return replace(
-        entry,
-        state=worker.state,
-        why=worker.assessment.why,
-        verdict=worker.sandbox.verdict,
-        findings=tuple(dict.fromkeys(str(finding.kind) for finding in worker.sandbox.findings)),
-        denied=bool(worker.sandbox.denials),
-        reason=_reason(worker),
-    )
+def _verdict(worker: Worker) -> dict[str, Any]:
+    """Return the fields of an entry that are judged."""
+    return {
+        "state": worker.state,
+        "why": worker.assessment.why,
+        "verdict": worker.sandbox.verdict,
+        "findings": tuple(dict.fromkeys(str(finding.kind) for finding in worker.sandbox.findings)),
+        "denied": bool(worker.sandbox.denials),
+        "reason": _reason(worker),
+    }
 
 
 def _reason(worker: Worker) -> str:

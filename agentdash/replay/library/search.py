@@ -13,7 +13,8 @@ from typing import Final, Literal, NamedTuple
 
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.lineage import line_time
-from agentdash.agents.session_logs import LogReader, SessionLog, line_texts, log_of
+from agentdash.agents.line_events import LineEvents
+from agentdash.agents.session_logs import SessionLog, line_texts, log_of
 from agentdash.model.events import CallEnded, CallStarted, MessageLogged, TurnEnded
 from agentdash.model.sanitize import clean_line
 
@@ -141,7 +142,7 @@ class TextSearch:
             if number % _STEP_LINES == 0:
                 yield None
 
-    def _hit(self, log: SessionLog, reader: LogReader, line: bytes, number: int) -> Hit | None:
+    def _hit(self, log: SessionLog, reader: LineEvents, line: bytes, number: int) -> Hit | None:
         """Return the hit in a line: the parts of a patch, or of arguments, are one."""
         matching = ((w, text) for w, text in _texts(log, reader, line, number) if self._terms.matches(text))
         for what, text in matching:
@@ -150,7 +151,7 @@ class TextSearch:
         return None
 
 
-def _texts(log: SessionLog, reader: LogReader, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:
+def _texts(log: SessionLog, reader: LineEvents, line: bytes, number: int) -> Iterator[tuple[HitKind, str]]:
     """Yield kind and text of what was said, run and printed in a line, unless it was copied from a parent.
 
     The events of calls shorten what the items of the model's response have whole; those of chats do not.

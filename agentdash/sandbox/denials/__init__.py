@@ -7,8 +7,7 @@ imported for the first output that has one.
 2. `detector` reads them. `file_messages` and `network` know the forms: operation, reason, path or host.
 3. `attribution` decides which command of the script (`commands`) can have printed them, by what `programs`
    knows of it and by what the command was given.
-4. `file_denials` and `network` keep what the policy in force explains; `findings` joins those of one
-   operation.
+4. Both keep what the policy in force explains; `findings` joins those of one operation.
 """
 
 from __future__ import annotations

@@ -310,10 +310,6 @@ def _is_elsewhere(command: RunCommand, named: str) -> bool:
     return any(other and named.startswith(other["path"].rstrip("/")) for other in others)
 
 
-def _runs_project(command: RunCommand) -> bool:
-    return runs_project(command.name, command.words, command.raw)
-
-
 def _connects_by_code(command: RunCommand) -> bool:
     """Return whether inline code names a host: it need not be in the error that it prints."""
     if not command.is_inline or command.name in FETCHERS:
@@ -331,7 +327,7 @@ def prints_data(command: RunCommand) -> bool:
     not show, or that makes an error by itself."""
     if command.is_code:
         return _ERROR_MADE.search(command.raw) is not None
-    return command.is_function or _runs_project(command)
+    return command.is_function or runs_project(command.name, command.words, command.raw)
 
 
 # ------------------------------------------------------------

@@ -14,12 +14,11 @@ from agentdash.sandbox.denials.attribution import (
     Strength,
 )
 from agentdash.sandbox.denials.call import Call
-from agentdash.sandbox.denials.file_denials import judge_file, judge_nameless
+from agentdash.sandbox.denials.file_messages import judge_file
 from agentdash.sandbox.denials.findings import Finding, finding, merged
 from agentdash.sandbox.denials.hosts import operand_hosts
 from agentdash.sandbox.denials.lines import MAX_DENIALS, quote
 from agentdash.sandbox.denials.network import connects, judge_network
-from agentdash.sandbox.denials.programs import Role
 
 _REASON_ALONE: Final = re.compile(
     r"\s*(?:Operation not permitted|Permission denied|Read-only file ?system)\s*"
@@ -59,22 +58,16 @@ def _read(call: Call, number: int) -> Finding | None:
 
 def _nameless(call: Call, number: int) -> Finding | None:
     """Return the denial of which Codex (0.46 to 0.50) left the reason alone: `failed in sandbox: Permission
-    denied`. What the script does shows which it was."""
+    denied`, where the script connects to another machine."""
     line = call.lines[number]
     if not call.denied or call.unsandboxed or not _REASON_ALONE.fullmatch(line) or not call.is_alone(line):
         return None
-    about_file = file_messages.read_message(call.lines, number, call.source)
-    if about_file is not None and (found := judge_nameless(call, number, about_file)) is not None:
-        return found
-    commands = call.script.visible
-    if call.policy.network is Network.OFF and (connecting := next(filter(connects, commands), None)):
-        host = next(iter(operand_hosts(connecting.name, connecting.words)), None)
-        source = Attribution(Strength.OWN, connecting)
-        return finding(call, "network", "connect", "certain", host, source, number, number)
-    if "not permitted" not in line or len(commands) != 1 or commands[0].role is not Role.QUIET:
-        return None  # `ps`, `pgrep`, `hostname` write nothing: what was refused is their own work
-    source = Attribution(Strength.OWN, commands[0])
-    return finding(call, "other", "exec", "certain", commands[0].name, source, number, number)
+    connecting = next(filter(connects, call.script.visible), None)
+    if connecting is None or call.policy.network is not Network.OFF:
+        return None
+    host = next(iter(operand_hosts(connecting.name, connecting.words)), None)
+    source = Attribution(Strength.OWN, connecting)
+    return finding(call, "network", "connect", "certain", host, source, number, number)
 
 
 # ------------------------------------------------------------

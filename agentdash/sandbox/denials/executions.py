@@ -71,7 +71,7 @@ def judge_execution(call: Call, message: Message, number: int) -> Finding | None
     named = (message.program,) if message.program else ()
     if not message.is_starters:
         source = attribute(call, number, named, "")
-    elif runs := [c for c in call.script.visible if _runs(c.name, named)]:
+    elif runs := [c for c in call.script.visible if c.name == (message.program or "").rpartition("/")[2]]:
         source = Attribution(Strength.OWN, runs[0])
     else:
         source = Attribution(Strength.AMBIGUOUS if _begins_output(call, number) else Strength.NONE)
@@ -82,10 +82,6 @@ def judge_execution(call: Call, message: Message, number: int) -> Finding | None
     return finding(
         call, "other", "exec", "certain" if is_certain else "likely", target, source, number, number
     )
-
-
-def _runs(name: str, named: tuple[str, ...]) -> bool:
-    return any(name == program.rpartition("/")[2] for program in named)
 
 
 def _begins_output(call: Call, number: int) -> bool:

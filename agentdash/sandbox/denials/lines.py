@@ -19,11 +19,7 @@ _MAX_LINES: Final = 200
 """Different lines that are read of one output."""
 
 
-def _phrases(text: str) -> tuple[str, ...]:
-    return tuple(phrase.strip() for phrase in text.split("|"))
-
-
-_PHRASES: Final = _phrases(
+_TEXT: Final = (
     # of files
     "read-only file | permission denied | not permitted | access denied | is denied | accessdenied | eperm"
     "| erofs | eacces | insufficient permission | write permission | your permissions | permissiondenied"
@@ -53,6 +49,7 @@ _PHRASES: Final = _phrases(
     "| linux-sandbox | sandbox-exec: | sandbox_apply | failed in sandbox | windows sandbox | bwrap:"
     "| landlock | sandbox error | sandbox( | requires bubblewrap | createprocessasuserw"
 )
+_PHRASES: Final = tuple(phrase.strip() for phrase in _TEXT.split("|"))
 """Every line that a rule of this package reads has one of them, in lower case."""
 
 _SGR: Final = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")

@@ -182,8 +182,6 @@ def _shows_text(name: str, words: Words) -> bool:
     """Return whether a program prints documents, or what it or others have recorded."""
     if name in _READERS | AGENTS or "--help" in words:
         return True
-    if name in ("rpm", "dpkg"):
-        return words[:1] != () and re.match(r"-[qslLpS]", words[0]) is not None
     plain = _without_options(name, words)
     if name.startswith(INTERPRETERS):
         return False

@@ -18,7 +18,6 @@ from agentdash.sandbox.flags.parts import (
     Hole,
     Part,
     Parts,
-    Style,
     are_equal,
     joined,
     literal,
@@ -136,21 +135,12 @@ def _padded(directive: str, value: Parts) -> Parts:
 
 
 def _env(call: Call) -> list[Outcome]:
-    for number, text in enumerate(call.texts):
-        if text is None or text.startswith("-"):
-            break
-        if "=" not in text:
-            return _started(call, number + 1)
-        if PROTECTED.fullmatch(text.partition("=")[0]) or "\n" in text:
-            return call.unknown()
-    if any(text is None or text.startswith("-") for text in call.texts):
-        return call.unknown()
-    return call.ends(call.state.dump(Style.ENV))
+    return call.unknown() if call.texts else call.ends(call.state.dump())
 
 
 def _printenv(call: Call) -> list[Outcome]:
     if not call.texts:
-        return call.ends(call.state.dump(Style.ENV))
+        return call.ends(call.state.dump())
     printed: Parts = ()
     status: int | None = 0
     for name in call.texts:
@@ -166,9 +156,7 @@ def _printenv(call: Call) -> list[Outcome]:
 def _set(call: Call) -> list[Outcome]:
     state, words = call.state, call.texts
     if not words:
-        if re.search(rf"{STEM}\w*=", state.source):
-            return call.unknown()  # bash lists the script
-        return call.ends(state.dump(Style.SET))
+        return call.unknown()
     while words:
         option = words.pop(0) or ""
         named = words.pop(0) if re.fullmatch(r"[-+][eu]*o", option) and words else None
@@ -176,8 +164,9 @@ def _set(call: Call) -> list[Outcome]:
             raise UnreadableError
         chosen = [name for name, letter in _OPTIONS.items() if letter in option or name == named]
         state = state.changed(**dict.fromkeys(chosen, option[0] == "-"))
-    lacking = call.fails_in("dash", "pipefail") if state.pipefail else []
-    return [Outcome(state), *(outcome.changed(ends="exit") for outcome in lacking)]
+    if state.pipefail:
+        state.require("bash", "zsh")
+    return [Outcome(state)]
 
 
 _OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "|"}
@@ -186,12 +175,11 @@ _OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "|"}
 
 def _declare(call: Call) -> list[Outcome]:
     """Run `export`, `declare`, `typeset` or `readonly`."""
-    texts, state = call.texts, call.state
-    is_declare = call.name in ("declare", "typeset")
-    lacking = call.fails_in("dash", "not found") if is_declare else []
-    lists = [["-x"], ["-xp"], ["-px"], ["-p", "-x"], ["-x", "-p"]] if is_declare else [[], ["-p"]]
-    if call.name != "readonly" and texts in lists:
-        return call.ends(state.dump(Style.EXPORT)) + lacking
+    state = call.state
+    if not call.texts or call.texts[0] in ("-p", "-x", "-px", "-xp"):
+        return call.unknown()  # they list variables
+    if call.name in ("declare", "typeset"):
+        state.require("bash", "zsh")
     for word in call.words[1:]:
         first = word[0] if word else ""
         name, equals, value = first.partition("=") if isinstance(first, str) else ("", "", "")
@@ -203,16 +191,7 @@ def _declare(call: Call) -> list[Outcome]:
             raise UnreadableError
         if equals:
             state = state.with_variable(name, (value, *word[1:]))
-    return [Outcome(state), *lacking]
-
-
-def _unset(call: Call) -> list[Outcome]:
-    state = call.state
-    for name in call.texts:
-        if name is None or name.startswith("-"):
-            raise UnreadableError
-        state = state.with_variable(name, None)
-    return [Outcome(state, status=None)]
+    return [Outcome(state)]
 
 
 # ---------------------------------------------------------------- conditions
@@ -221,13 +200,12 @@ def _unset(call: Call) -> list[Outcome]:
 def _test(call: Call) -> list[Outcome]:
     """Run `test`, `[` or `[[`."""
     words = call.words[1:] if call.name == "test" else call.words[1:-1]
-    result = _holds(call, words)
-    found = call.ends(status=None if result is None else int(not result))
     if call.name == "[[":
-        return found + call.fails_in("dash", "not found")
-    if any(literal(word) == "==" for word in words):
-        found += call.fails_in("dash", "unexpected operator") + call.fails_in("zsh", "= not found", "exit")
-    return found
+        call.state.require("bash", "zsh")
+    elif any(literal(word) == "==" for word in words):
+        call.state.require("bash")
+    result = _holds(call, words)
+    return call.ends(status=None if result is None else int(not result))
 
 
 def _holds(call: Call, words: tuple[Parts, ...]) -> bool | None:
@@ -254,14 +232,6 @@ def _holds(call: Call, words: tuple[Parts, ...]) -> bool | None:
 
 
 # ---------------------------------------------------------------- commands that start others
-
-
-def _started(call: Call, words: int) -> list[Outcome]:
-    """Run the program that another one starts, in a process of its own."""
-    inner = call.without(words)
-    if inner.name in CHANGING or inner.name == "[[" or not inner.name:
-        return call.unknown()  # they are no programs
-    return [outcome.around(call.state) for outcome in run_program(inner)]
 
 
 def _command(call: Call) -> list[Outcome]:
@@ -411,28 +381,11 @@ def _kept(call: Call, pattern: re.Pattern[str]) -> list[Outcome]:
 def _lines_kept(dump: Dump, pattern: re.Pattern[str]) -> Iterator[FlagLine]:
     """Yield the lines of flags that may be passed on."""
     for line in dump.lines:
-        kept = {pattern.search(written) is not None for written in _written(line, dump.style)}
-        if line.value is None and (kept != {True} or any(mark in pattern.pattern for mark in "$[.")):
-            kept = {True, False}  # it depends on the value
-        if True in kept:
-            yield msgspec.structs.replace(line, certain=line.certain and kept == {True})
+        is_kept = pattern.search(f"{line.name}={line.value or ''}") is not None
+        is_open = line.value is None and (not is_kept or any(mark in pattern.pattern for mark in "$[."))
+        if is_kept or is_open:  # it depends on a value that is not known
+            yield msgspec.structs.replace(line, certain=line.certain and not is_open)
 
-
-def _written(line: FlagLine, style: Style) -> Iterator[str]:
-    """Yield how the line of a flag may be written, up to a value that is not known."""
-    for before, after in _LAYOUTS[style]:
-        value = "" if line.value is None else after.format(line.value)
-        yield f"{before}{line.name}={value}"
-
-
-_LAYOUTS: Final = {
-    Style.ENV: (("", "{}"),),
-    Style.SET: (("", "{}"), ("", "'{}'")),
-    Style.EXPORT: (
-        *(("declare -x ", '"{}"'), ("export ", '"{}"'), ("export ", "'{}'")),
-        *(("export ", "{}"), ("typeset -x ", "{}")),
-    ),
-}
 
 COMMANDS: Final[dict[str, Command]] = {
     "echo": _echo,
@@ -441,7 +394,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "printenv": _printenv,
     "set": _set,
     **dict.fromkeys(("export", "declare", "typeset", "readonly"), _declare),
-    "unset": _unset,
     **dict.fromkeys(("test", "[", "[["), _test),
     "command": _command,
     **dict.fromkeys(_SHELLS, _shell),

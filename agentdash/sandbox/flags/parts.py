@@ -48,14 +48,6 @@ class Other(msgspec.Struct, frozen=True):
     name: str
 
 
-class Style(Enum):
-    """How a command lists variables."""
-
-    ENV = "NAME=value"
-    SET = "NAME=value or NAME='value', as the shell quotes it"
-    EXPORT = "the same behind declare -x, export or typeset -x"
-
-
 class FlagLine(msgspec.Struct, frozen=True):
     """The line of a flag in a dump."""
 
@@ -71,7 +63,6 @@ class Dump(msgspec.Struct, frozen=True):
 
     lines: tuple[FlagLine, ...]
     """Those of flags that are there."""
-    style: Style = Style.ENV
     required: tuple[re.Pattern[str], ...] = ()
     """What is found in each other line."""
     needed: re.Pattern[str] | None = None
@@ -138,11 +129,7 @@ def arrivals(parts: Parts) -> tuple[Parts, ...]:
 Span = tuple[int, int]
 """The first and last of some neighbouring places."""
 
-_ENTRY: Final = re.compile(
-    rf"(?P<before>declare -\w+ |export |typeset [-\w ]*)?(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})="
-    r"(?P<value>.*)",
-    re.DOTALL,
-)
+_ENTRY: Final = re.compile(rf"(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})=(?P<value>.*)", re.DOTALL)
 """The line of a flag in a dump."""
 _BITS: Final = {NETWORK_FLAG: 1, SANDBOX_FLAG: 2}
 _NEEDED: Final = 4
@@ -261,7 +248,8 @@ class Text:
                 break
             if line.start <= last and _covers(spans, line.start, line.start):
                 seen.add(0)
-            if line.flag is not None and (bit := _listed(dump, line.flag)) is not None:
+            if line.flag is not None:
+                bit = _listed(dump, line.flag)
                 after = {mask | bit for mask in seen if bit and not mask & bit}
             else:
                 after = set() if other is None else {mask | other for mask in seen}
@@ -280,7 +268,7 @@ class Text:
         if key not in self._others:
             self._others[key] = [
                 _NEEDED * bool(dump.needed and dump.needed.match(line.text))
-                if len(line.text) > MAX_SEARCHED or _is_found(line, dump)
+                if len(line.text) > MAX_SEARCHED or all(each.search(line.text) for each in dump.required)
                 else None
                 for line in self._lines
             ]
@@ -294,11 +282,6 @@ def _lines_of(text: str) -> Iterator[Line]:
         end = start + len(piece) + 1
         yield Line(start, end, piece, _ENTRY.fullmatch(piece) if STEM in piece else None)
         start = end
-
-
-def _is_found(line: Line, dump: Dump) -> bool:
-    """Return whether all is found in a line that filters look for."""
-    return all(pattern.search(line.text) for pattern in dump.required)
 
 
 def _covers(spans: list[Span], low: int, high: int) -> bool:
@@ -318,19 +301,11 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def _listed(dump: Dump, flag: re.Match[str]) -> int | None:
-    """Return the bit of a flag that a line of a dump lists: 0 if it cannot be there, None if it is none."""
-    if flag["before"] and dump.style is not Style.EXPORT:
-        return None
-    line = next((line for line in dump.lines if line.name == flag["name"]), None)
-    return _BITS[line.name] if line is not None and _shows(line, flag["value"], dump.style) else 0
-
-
-def _shows(line: FlagLine, written: str, style: Style) -> bool:
-    """Return whether a value, as it is written in a dump, is that of a flag."""
-    value = written
-    if style is not Style.ENV and len(value) > 1 and value[0] in "'\"" and value[-1] == value[0]:
-        value = value[1:-1]
-    if line.value is not None:
-        return value == line.value
-    return bool(value) and can_be_other(line.name, value)
+def _listed(dump: Dump, flag: re.Match[str]) -> int:
+    """Return the bit of a flag that a line of a dump lists, or 0 if it cannot be there."""
+    name, value = flag["name"], flag["value"]
+    line = next((line for line in dump.lines if line.name == name), None)
+    if line is None:
+        return 0
+    is_shown = value == line.value if line.value is not None else value and can_be_other(name, value)
+    return _BITS[name] if is_shown else 0

@@ -13,13 +13,11 @@ from agentdash.sandbox.flags.parts import (
     FLAGS,
     OWN,
     Dump,
-    Errors,
     FlagLine,
     Hole,
     Other,
     Part,
     Parts,
-    Style,
     literal,
 )
 from agentdash.sandbox.shell.syntax import Script
@@ -39,7 +37,7 @@ _ON_ONE_LINE: Final = re.compile(
 )
 """Variables that hold no newline."""
 
-_VARIABLE: Final = re.compile(r"(?:declare -\w+ |export |typeset [-\w ]*)?[A-Za-z_]\w*=")
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=")
 """Another variable: no environment is empty, and an error is none."""
 
 
@@ -109,8 +107,17 @@ class State(msgspec.Struct, frozen=True):
             raise UnreadableError
         return self.changed(variables={**self.variables, name: value})
 
-    def dump(self, style: Style) -> Dump:
-        """Return what lists the environment.
+    def require(self, *dialects: str) -> None:
+        """Check that a shell runs the script of which the meaning of a command is known.
+
+        Raises:
+            UnreadableError: it may be another one.
+        """
+        if self.dialect not in dialects:
+            raise UnreadableError
+
+    def dump(self) -> Dump:
+        """Return what `env` lists.
 
         Raises:
             UnreadableError: a variable of the script may hold a line that looks like a flag's.
@@ -118,7 +125,7 @@ class State(msgspec.Struct, frozen=True):
         for value in self.variables.values():
             if any(map(_may_break, value or ())):
                 raise UnreadableError
-        return Dump(self.world.lines(*FLAGS), style, needed=_VARIABLE)
+        return Dump(self.world.lines(*FLAGS), needed=_VARIABLE)
 
 
 def _may_break(part: Part) -> bool:
@@ -171,10 +178,6 @@ class Call(msgspec.Struct, frozen=True):
         """The arguments as text; None for those that are not known."""
         return [literal(word) for word in self.words[1:]]
 
-    def without(self, words: int) -> Call:
-        """Return the call of what it starts, behind some words."""
-        return msgspec.structs.replace(self, words=self.words[words:])
-
     def ends(self, *printed: Part, status: int | None = 0) -> list[Outcome]:
         """Return the one outcome that prints this."""
         return [Outcome(self.state, printed, status)]
@@ -182,10 +185,3 @@ class Call(msgspec.Struct, frozen=True):
     def unknown(self) -> list[Outcome]:
         """Return the outcome of a program that is not known: it prints anything."""
         return self.ends(*ANYTHING, status=None)
-
-    def fails_in(self, dialect: str, message: str, ends: str = "") -> list[Outcome]:
-        """Return the outcome in a shell that lacks the command, if this may be one."""
-        if self.state.dialect not in ("", dialect):
-            return []
-        printed = (Errors((Hole.LINE, message, Hole.LINE, "\n")),)
-        return [Outcome(self.state, printed, 1), *([Outcome(self.state, printed, 1, ends)] if ends else [])]

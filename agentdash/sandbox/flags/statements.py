@@ -24,7 +24,6 @@ from agentdash.sandbox.shell import syntax as shell
 _MAX_OUTCOMES: Final = 24
 """Ways in which a script can run that are followed."""
 _MAX_ROUNDS: Final = 30
-_NO_FILES_MATCH: Final = Errors((Hole.LINE, "no matches found: ", Hole.LINE, "\n"))
 
 
 def follow(script: shell.Script, state: State) -> list[Outcome]:
@@ -175,6 +174,8 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
     assigned = _assigned(node.assignments, state)
     expanded = [expand(word, state) for word in node.words]
     words = [value for value in expanded if value is not None]
+    if any(map(is_active, node.words)):
+        state.require("bash", "dash")  # zsh fails where no file matches
     if not words:
         values = [a.value.pieces for a in node.assignments if a.value is not None]
         runs = any(isinstance(piece, shell.Substitution) for pieces in values for piece in pieces)
@@ -185,10 +186,7 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
     outcomes = run_program(Call(tuple(words), assigned, stdin, follow))
     if node.assignments:
         outcomes = [o.changed(state=o.state.changed(variables=state.variables)) for o in outcomes]
-    outcomes = _redirected(outcomes, node.redirects)
-    if state.dialect in ("", "zsh") and any(map(is_active, node.words)):
-        outcomes += [Outcome(state, (_NO_FILES_MATCH,), 1, ends) for ends in ("", "exit")]
-    return outcomes
+    return _redirected(outcomes, node.redirects)
 
 
 def _assigned(assignments: tuple[shell.Assignment, ...], state: State) -> State:

@@ -7,12 +7,8 @@ from typing import Final, Literal
 
 import msgspec
 
-_UNQUOTED_SPECIAL: Final = re.compile(r"[*?]|\[.+\]|^~|\{[^{}]*(?:,|\.\.)[^{}]*\}")
-
-
-def may_expand(unquoted: str) -> bool:
-    """Return whether the shell may replace unquoted text: globs, a tilde, braces."""
-    return _UNQUOTED_SPECIAL.search(unquoted) is not None
+_REPLACED: Final = re.compile(r"[*?]|\[.+\]|^~|\{[^{}]*(?:,|\.\.)[^{}]*\}")
+"""Unquoted text that the shell may replace: globs, a tilde, braces."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -73,7 +69,7 @@ class Word(msgspec.Struct, frozen=True):
         if not all(isinstance(p, Text) for p in self.pieces):
             return False
         unquoted = "".join("\0" if p.quoted else p.text for p in self.pieces if isinstance(p, Text))
-        return not may_expand(unquoted)
+        return _REPLACED.search(unquoted) is None
 
 
 class Assignment(msgspec.Struct, frozen=True):

@@ -40,11 +40,6 @@ class Filter(NamedTuple):
         return is_in and matches(worker, self.text)
 
 
-def _state(worker: Worker) -> str:
-    words = worker.state.value.replace("-", " ")
-    return f"{worker.state.value} {words}{' stalled' * (worker.stalled is not None)}"
-
-
 def _sandbox(worker: Worker) -> str:
     sandbox, policy = worker.sandbox, worker.sandbox.configured
     kinds = " ".join(finding.kind for finding in sandbox.findings)
@@ -58,7 +53,9 @@ def _pane(worker: Worker) -> str:
 
 
 FIELDS: Final[dict[str, Callable[[Worker], str]]] = {
-    "state": _state,
+    "state": lambda worker: " ".join(
+        (worker.state, worker.state.replace("-", " "), "stalled" if worker.stalled is not None else "")
+    ),
     "group": lambda worker: worker.group,
     "name": lambda worker: worker.name,
     "label": lambda worker: worker.label,

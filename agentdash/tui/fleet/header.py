@@ -88,22 +88,15 @@ def limits(snapshot: Snapshot, look: Look) -> Line:
     return tuple(spans[:_MAX_LIMITS])
 
 
-def header(view: View, numbers: dict[str, int], spent: str, cells: int) -> Line:
-    """Return the header, without what there is no room for.
-
-    Args:
-        view: the snapshot, and the banner in front.
-        numbers: of workers by group, and of mismatches.
-        spent: what their tokens cost; empty if not known.
-        cells: width of the header.
-    """
-    snapshot, look, banner = view.snapshot, view.look, view.banner
-    flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
+def header(view: View, cells: int) -> Line:
+    """Return the header, without what there is no room for."""
+    snapshot, look = view.snapshot or Snapshot(0.0, ()), view.look
+    flag = (*view.flag, Span("  ")) if view.flag else ()
     now = Span(time.strftime("%H:%M ", time.localtime(look.now)))
-    errors = failing(snapshot, max(_LEAST_ERROR_CELLS, cells // 3), look) if snapshot else ()
-    nearly = limits(snapshot, look) if snapshot else ()
-    shown = {"cost": (Span(f"{spent}   " if spent else "", "muted"),), "limits": nearly}
-    for name, words in _counts(numbers).items():  # a click on a count shows these workers
+    errors = failing(snapshot, max(_LEAST_ERROR_CELLS, cells // 3), look)
+    price = spent(snapshot)
+    shown = {"cost": (Span(f"{price}   " if price else "", "muted"),), "limits": limits(snapshot, look)}
+    for name, words in _counts(snapshot.counts()).items():  # a click on a count shows these workers
         shown[name] = (Span(words, GROUP_TONES[name], f"app.only('{name}')"), Span("   "))
     for name in ("", *_LEFT_OUT):
         shown.pop(name, None)
@@ -121,23 +114,16 @@ class Header(Lines):
 
     def __init__(self) -> None:
         super().__init__(id="header", focusable=False)
-        self._counted: Snapshot | None = None
-        self._numbers: dict[str, int] = {}
-        self._spent = ""
 
     def show_fleet(self, view: View, *, is_zoomed: bool) -> None:
         """Draw the counts of the snapshot, or the selected worker if it has the whole screen; then why the
         snapshot may be out of date."""
-        if view.snapshot is not None and view.snapshot is not self._counted:
-            self._counted = view.snapshot
-            self._numbers = view.snapshot.counts()
-            self._spent = spent(view.snapshot)
         cells = self.size.width or self.app.size.width
         if is_zoomed:
             about = heading(view.worker, view.parent, cells, view.look) if view.worker else ()
             lines: list[Line] = [fit((*view.flag, *about), cells, view.look.glyphs.ellipsis)]
         else:
-            lines = [header(view, self._numbers, self._spent, cells)]
+            lines = [header(view, cells)]
         if view.caption and self.app.size.height >= _CAPTION_FROM_LINES:
             lines += paragraph(view.caption, cells - 1, "strong", indent=1, cap=3)
         if view.feed_error:

@@ -90,7 +90,7 @@ class FleetScreen(Page):
         """The rows as they are shown."""
         self._is_held = False
         """Whether they keep places that are not those of their order."""
-        self._made_from: tuple[Snapshot, Filter, Order] | None = None
+        self._arranged_by: tuple[Filter, Order] | None = None
         self._has_layout = False
 
     def compose(self) -> ComposeResult:
@@ -144,22 +144,13 @@ class FleetScreen(Page):
     # ---------------------------------------------------------------- rows
 
     def order(self, snapshot: Snapshot, *, is_held: bool = False) -> None:
-        """Filter and order the rows.
-
-        Args:
-            snapshot: the workers.
-            is_held: rows that are shown keep their places, unless another filter or order is in force.
-        """
+        """Filter and order the rows; held ones keep their places under the same filter and order."""
         shows_past = self.arrangement.shows_past or self.filter.active
         order = self.arrangement._replace(shows_past=shows_past)
-        before, self._made_from = self._made_from, (snapshot, self.filter, order)
-        is_same = before is not None and before[1:] == (self.filter, order)
-        if is_same and before and before[0] is snapshot and (is_held or not self._is_held):
-            return
-        rows = arrange(
-            [each for each in snapshot.workers if self.filter.accepts(each)], order, self.glyphs.tree
-        )
-        self._is_held = is_held and is_same
+        before, self._arranged_by = self._arranged_by, (self.filter, order)
+        self._is_held = is_held and before == self._arranged_by
+        accepted = [each for each in snapshot.workers if self.filter.accepts(each)]
+        rows = arrange(accepted, order, self.glyphs.tree)
         self.rows = keep_places(self.rows, rows) if self._is_held else rows
 
     def selectable(self, selected_id: str | None) -> str | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from textual import on
+from textual import getters, on
+from textual.app import ComposeResult
 from textual.worker import Worker, get_current_worker
 
 from agentdash.model.source import Clock
@@ -18,20 +19,169 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
-from agentdash.tui.help import HelpScreen
-from agentdash.tui.keys import bindings
-from agentdash.tui.library.list import LibraryList, LibraryModel
-from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryScreen, library_help
+from agentdash.tui.format import elide_middle
+from agentdash.tui.help import HelpScreen, entries, keys, signs
+from agentdash.tui.keys import Key, bindings, ids
+from agentdash.tui.library.list import HitList, LibraryList, LibraryModel, detail
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.filter_bar import FilterBar, focus_unless_typing
-from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.theme import Look
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.lines import Lines, Page
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
+from agentdash.tui.theme import Glyphs, Look
 
 _REPORT_INTERVAL_S: Final = 0.1
 """Between two portions of entries or hits from a thread: a call for each would flood the event loop."""
 _REARRANGE_INTERVAL_S: Final = 1.0
 """Between two arrangements while entries arrive: rows that moved more often could not be read."""
+HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "sort", "quit", "help")
+LIBRARY_KEYS: Final = (
+    *("open", "filter", "search", "export", "copy-resume", "fold", "sort", "copy-id"),
+    *("theme", "help", "back", "quit"),
+)
+"""Ids of the keys that the library handles, beside those of its lists."""
+_HELP: Final = {
+    "open": "Replay the selected session and its family; a hit: from that moment on.",
+    "filter": "Show only families with a matching session.",
+    "fold": "Show the sub-agents and forks of the selected session, or fold them away; also left and right.",
+    "sort": "Sort by newest, tokens, cost, duration in turn.",
+    "copy-id": "Copy the session's id.",
+    "back": "Stop a search, close its hits, clear the filter.",
+    "quit": "Quit.",
+}
+"""Help of keys that do something else here than in the dashboard."""
+TERMS: Final = (
+    ("words", "occur in a row or its detail, in any case and order: denied, mismatch, fork, 20 nov"),
+    ('"two words"', "occur together"),
+    ("!term", "inverts the term"),
+    ("since:7d", "begun then or later; also 12h, yesterday, 2026-11-01, 2026-11-01T20:15"),
+    ("until:yesterday", "begun then or before"),
+)
+
+
+def library_help(table: Mapping[str, Key], glyphs: Glyphs, cells: int) -> list[Line]:
+    """Return the help of the library: the keys, the terms of the filter, the signs."""
+    return [
+        *keys("Keys", (table[name] for name in (*ids("lines"), *LIBRARY_KEYS)), cells, _HELP),
+        *entries("Filter: every term has to match", ((term, "key", text) for term, text in TERMS), cells),
+        *entries("Signs", signs(glyphs), cells),
+    ]
+
+
+def head(model: LibraryModel, home: str, cells: int, look: Look) -> list[Line]:
+    """Return the first lines: number of sessions, how many are read, the filter, their directory; then what
+    is wrong with the filter."""
+    entries = model.entries.values()
+    total, helped = len(entries), len(entries) - len(model.families)
+    read = sum(entry.is_read for entry in entries)
+    unreadable = len(model.unread) + sum(entry.problem is not None for entry in entries)
+    dots = look.glyphs.ellipsis
+    spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(f"  {_counted(total, 'session')}", "strong")]
+    if model.query.text:
+        found = f"  / {model.query.text} {look.glyphs.cursor} {len(model.matching):,}"
+        spans.append(Span(found, "chosen"))
+    elif helped and cells >= 60:
+        spans.append(Span(f" ({_counted(helped, 'sub-agent')})", "muted"))
+    if read < total:
+        spans.append(Span(f"  {read:,} read", "muted"))
+    if unreadable:
+        spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
+    right = Span(elide_middle(home, max(0, cells - 60), dots) + "  READ-ONLY ", "muted")
+    first = justify(spans, (right,), cells, dots)
+    wrong = model.query.problem
+    return [first, *(paragraph(wrong, cells - 1, "stuck", indent=1, cap=2) if wrong else ())]
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}{'s' if number != 1 else ''}"
+
+
+def search_status(job: TextSearch, look: Look) -> Line:
+    """Return the words of a search, the number of hits, and its progress."""
+    left_out = f" ({job.left_out:,} not shown)" if job.left_out else ""
+    progress = f" {look.glyphs.dot} {job.files:,} of {job.total:,} sessions"
+    problems = (Span(f" {look.glyphs.dot} {job.problems:,} unreadable", "stuck"),) if job.problems else ()
+    return (
+        Span(f' "{job.words}"', "strong"),
+        Span(f"  {_counted(len(job.hits) + job.left_out, 'hit')}{left_out}", "" if job.hits else "muted"),
+        Span(progress, "muted"),
+        *problems,
+        Span("   "),
+        Span("esc", "key", "app.back"),
+        Span(" back" if job.over else " stops", "muted"),
+    )
+
+
+def no_hits(model: LibraryModel, job: TextSearch) -> list[Line]:
+    """Return the lines shown without hits: whether the search goes on, and the filter that narrowed it."""
+    found = "No session has these words." if job.over else "No hits yet."
+    filtered = f'  The filter "{model.query.text}" is on: {job.total:,} of {len(model.entries):,} sessions.'
+    return [BLANK, (Span(f"  {found}"),), *([(Span(filtered, "stuck"),)] if model.query.text else [])]
+
+
+class LibraryScreen(Page):
+    """The root screen of the library."""
+
+    top = getters.query_one("#head", Lines)
+    sessions = getters.query_one(LibraryList)
+    hits = getters.query_one(HitList)
+    detail = getters.query_one("#detail", Lines)
+    filter = getters.query_one("#filter", FilterBar)
+    search = getters.query_one("#search", FilterBar)
+    export = getters.query_one("#export", FilterBar)
+
+    def __init__(self, glyphs: Glyphs, *, home: str, filters: Mapping[str, str]) -> None:
+        super().__init__()
+        self._filters = filters
+        self.glyphs = glyphs
+        self._home = home
+
+    def compose(self) -> ComposeResult:
+        """Compose head, list or hits, detail of the selected one, inputs, footer."""
+        yield Lines(id="head", focusable=False)
+        yield LibraryList(id="library")
+        yield HitList(id="hits")
+        yield Lines(id="detail", focusable=False)
+        hint = "words: denied, npm, api, nov; ! inverts; since:7d, ? has more"
+        yield FilterBar(id="filter", hint=hint, saved=self._filters)
+        hint = "words that were said, run or printed; enter searches"
+        yield FilterBar(id="search", sign="S", hint=hint)
+        yield FilterBar(id="export", sign="X", hint="FILE.html or FILE.md")
+        yield Footer(self.glyphs, *HINTS)
+
+    def on_mount(self) -> None:
+        """Focus the list."""
+        self.sessions.focus()
+
+    def show(self, model: LibraryModel, job: TextSearch | None, look: Look, problem: str | None) -> None:
+        """Draw the library, and the search that is open; or why there are no sessions, once that is known."""
+        self.set_class(job is not None, "-searching")
+        self.top.show(head(model, self._home, self.size.width, look))
+        self.sessions.show_model(model, look, self._placeholder(model, problem))
+        if job is not None:
+            self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
+        self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
+        entry = model.entries.get(self.selected_key)
+        self.detail.show(detail(entry, self.detail.room - 2, look) if entry and self.detail.room > 2 else [])
+
+    @property
+    def selected_key(self) -> str:
+        """The key of the selected entry, or that of the selected hit; empty without any."""
+        if self.has_class("-searching"):
+            return str(hit.path) if (hit := self.hits.selected) else ""
+        return row.key if (row := self.sessions.selected) else ""
+
+    def _placeholder(self, model: LibraryModel, problem: str | None) -> list[Line]:
+        """Return the lines shown without sessions."""
+        if model.entries:
+            return [BLANK, (Span("  No session matches this filter."),), (Span("  esc clears it.", "muted"),)]
+        text = "Looking for sessions." if problem is None else problem or "No sessions yet."
+        tone: Tone = "" if problem is None else "strong"
+        return [BLANK, *paragraph(text, self.sessions.room - 2, tone, indent=2)]
+
+
+# ------------------------------------------------------------ the app
 
 
 class SelectedSession(NamedTuple):
@@ -93,26 +243,22 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.call_later(self._show_listed, listed)
-        known = {
-            key: self._library.refresh(entry) for key, entry in self.model.entries.items() if entry.is_read
-        }
-        reported = time.monotonic()
-        portion: list[Entry] = []
+        read = [entry for entry in self.model.entries.values() if entry.is_read]
+        known = {entry.key: self._library.refresh(entry) for entry in read}
+        reported, portion = time.monotonic(), []
         entries = [known.get(entry.key, entry) for entry in listed]
         for entry in self._library.fill(entries, lambda: self._visible_keys):
             portion.append(entry)
             if time.monotonic() - reported > _REPORT_INTERVAL_S:
                 self.call_later(self._show_read, portion)
-                portion = []
-                reported = time.monotonic()
+                reported, portion = time.monotonic(), []
             if worker.is_cancelled:
                 return
         self.call_later(self._show_read, portion)
 
     def _show_listed(self, entries: Sequence[Entry]) -> None:
         self._problem = None if entries else self._library.problem or ""
-        self.model.keep({entry.key for entry in entries})
-        self.model.put(entry for entry in entries if entry.key not in self.model.entries)
+        self.model.list(entries)
         self._arrange()
 
     def _show_read(self, entries: Sequence[Entry]) -> None:
@@ -223,14 +369,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _export_submitted(self, event: FilterBar.Closed) -> None:
         entry, file = self._selected_entry(), event.text.strip()
         if event.submitted and file and entry is not None:
-            self.show_message(f"Writing {file} ...")
-            self.run_worker(partial(self._write, entry, file), thread=True, name="export")
+            self.export(partial(self._export, entry.id if entry.recording else str(entry.path)), file)
         focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)
-
-    def _write(self, entry: Entry, file: str) -> None:
-        """Export a session. Runs in a thread."""
-        target = entry.id if entry.recording else str(entry.path)
-        self.call_later(self.show_message, self._export(target, Path(file).expanduser()))
 
     # ---------------------------------------------------------------- selected session
 
@@ -301,7 +441,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             for bar in self.root.query("FilterBar.-editing").results(FilterBar):
                 bar.action_back()
             self.root.sessions.focus()
-        elif self.model.query.text:
+        else:
             self._apply_filter("")
 
     def action_leave(self) -> None:

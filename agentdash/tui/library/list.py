@@ -193,16 +193,15 @@ class LibraryModel:
         """Whether the rows are in the order of time, so that days have heads."""
         return self.sort == NEWEST
 
+    def list(self, entries: Iterable[Entry]) -> None:
+        """Have these entries, as they were read if they were, and no others: their files are gone."""
+        self.entries = {entry.key: self.entries.get(entry.key, entry) for entry in entries}
+        self.stale = True
+
     def put(self, entries: Iterable[Entry]) -> None:
         """Add or replace entries."""
         for entry in entries:
             self.entries[entry.key] = entry
-            self.stale = True
-
-    def keep(self, keys: set[str]) -> None:
-        """Drop all other entries: their files are gone."""
-        if self.entries.keys() - keys:
-            self.entries = {key: entry for key, entry in self.entries.items() if key in keys}
             self.stale = True
 
     def arrange(self) -> None:
@@ -219,8 +218,7 @@ class LibraryModel:
     def fold(self, key: str, unfold: bool | None = None) -> None:
         """Unfold (True) or fold (False) the family of this row's key; None toggles."""
         head = self._head_of(key)
-        wanted = head not in self.unfolded if unfold is None else unfold
-        if wanted:
+        if head not in self.unfolded if unfold is None else unfold:
             self.unfolded.add(head)
         else:
             self.unfolded.discard(head)
@@ -229,10 +227,8 @@ class LibraryModel:
 
     def _head_of(self, key: str) -> str:
         """Return the key of the head of the matching family with this entry, else the entry's own."""
-        for family in self.matching:
-            if any(member.entry.key == key for member in family.members):
-                return family.head.key
-        return key
+        found = (each for each in self.matching if any(member.entry.key == key for member in each.members))
+        return next((family.head.key for family in found), key)
 
     def _rows_of(self, family: SessionFamily) -> Iterator[LibraryRow]:
         head = family.head.key

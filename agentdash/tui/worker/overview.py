@@ -61,9 +61,8 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     dot = f" {look.glyphs.dot} "
     parts = filter(None, (worker.title, *before, *after))
     room = cells - sum(len(dot) + cell_len(part) for part in parts)
-    directory = (
-        elide_middle(worker.cwd or "", room, look.glyphs.ellipsis) if room >= _MIN_DIRECTORY_CELLS else ""
-    )
+    shown = worker.cwd or "" if room >= _MIN_DIRECTORY_CELLS else ""
+    directory = elide_middle(shown, room, look.glyphs.ellipsis) if shown else ""
     about = "".join(dot + part for part in (*before, directory, *after) if part)
     return fit((Span(" "), Span(worker.title, "strong"), Span(about)), cells, look.glyphs.ellipsis)
 

@@ -118,12 +118,11 @@ class WorkerPanel(Vertical):
 
 
 def _absent(view: View, cells: int) -> list[Line]:
-    """Return why no worker is shown: it has gone, or there never was one, and what to do then."""
-    if view.snapshot is None:
+    """Return why no worker is shown: it has gone, or none is chosen."""
+    if view.snapshot is None or not (view.selected_id or view.snapshot.workers):
         return []
-    if view.selected_id is not None:
-        return paragraph("This worker is no longer listed.", cells, "muted")
-    return paragraph("No worker is chosen.", cells, "muted") if view.snapshot.workers else []
+    why = "No worker is chosen." if view.selected_id is None else "This worker is no longer listed."
+    return paragraph(why, cells, "muted")
 
 
 # ------------------------------------------------------------
@@ -161,14 +160,13 @@ def pane_view(pane: Pane | None, height: int, cells: int, look: Look) -> list[Li
 
 def _fitted(text: str, cells: int, look: Look) -> list[Line]:
     """Return a line of a screen in at most `cells`, without loss of words."""
+    if cell_len(text) > cells:
+        text = _FRAME.sub("", text)
+    if cell_len(text) > cells:
+        indent = len(text) - len(text.lstrip())
+        text = text[:indent] + _GAP.sub("   ", text[indent:])
     if cell_len(text) <= cells:
         return [(Span(text),)]
-    short = _FRAME.sub("", text)
-    if cell_len(short) > cells:
-        indent = len(short) - len(short.lstrip())
-        short = short[:indent] + _GAP.sub("   ", short[indent:])
-    if cell_len(short) <= cells:
-        return [(Span(short),)]
-    first, *rest = wrap(short, cells - 2)
-    mark = _CONTINUED[look.glyphs is ASCII]
-    return [(Span(first),), *((Span(mark, "muted"), Span(line)) for line in rest)]
+    first, *rest = wrap(text, cells - 2)
+    mark = Span(_CONTINUED[look.glyphs is ASCII], "muted")
+    return [(Span(first),), *((mark, Span(line)) for line in rest)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
-from agentdash.tui.library.screen import LIBRARY_KEYS
+from agentdash.tui.library.app import HINTS as LIBRARY_HINTS
+from agentdash.tui.library.app import LIBRARY_KEYS
 from agentdash.tui.replay_app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
+from agentdash.agents.claude.home import spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, tools
 from agentdash.agents.claude.transcript.records import SILENT_RECORDS, Block, Message, Record
 from agentdash.agents.claude.transcript.tools import NO_SANDBOX, applied_changes, described_policy
@@ -127,7 +127,7 @@ class TranscriptReader(LineEvents):
             return
         self._begun = True
         self._cwd = clean_line(record.cwd)
-        is_child = is_subagent(self._thread)
+        is_child = self._thread.startswith("agent-")
         self._emit(
             ThreadStarted,
             agent="claude",
@@ -181,14 +181,8 @@ class TranscriptReader(LineEvents):
             self._emit(ChildSpawned, child=subagent_thread(spawned))
         kind = self._kinds.pop(call, None)
         ending = tools.parse_result(record, block, kind)
-        for refused in tools.refused_connections(record):
-            self._emit(
-                ViolationLogged,
-                call=call,
-                resource="network",
-                reason="sandbox_violation",
-                host=refused.host,
-            )
+        for host in tools.refused_hosts(record):
+            self._emit(ViolationLogged, call=call, resource="network", reason="sandbox_violation", host=host)
         self._emit(
             CallEnded,
             call=call,

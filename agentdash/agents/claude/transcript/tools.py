@@ -174,12 +174,6 @@ class Ending(NamedTuple):
     """The id of a command that goes on in the background."""
 
 
-class Refused(NamedTuple):
-    """A connection that Claude Code's proxy refused."""
-
-    host: str
-
-
 def parse_result(record: Record, block: Block, kind: CallKind | None) -> Ending:
     """Return how a call ended.
 
@@ -239,14 +233,14 @@ def allowed_by(record: Record) -> AllowedBy | None:
     return "person" if str(decision.get("source", "")).startswith("user") else None
 
 
-def refused_connections(record: Record) -> Iterator[Refused]:
-    """Yield the connections that were refused during a command (`sandboxViolations`)."""
+def refused_hosts(record: Record) -> Iterator[str]:
+    """Yield the hosts to which Claude Code's proxy refused connections of a command (`sandboxViolations`)."""
     violations: Any = record.sandbox_violations
     for violation in violations if isinstance(violations, list) else ():
         if isinstance(violation, dict) and violation.get("kind") == "network":
             host = violation.get("host")
             if isinstance(host, str) and host:
-                yield Refused(clean_line(host, 300))
+                yield clean_line(host, 300)
 
 
 def result_text(content: Any) -> str:
@@ -254,11 +248,8 @@ def result_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()
-    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and _has_text(part))
-
-
-def _has_text(part: dict[str, Any]) -> bool:
-    return isinstance(part.get("text"), str)
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _detail(record: Record) -> ToolResult | None:

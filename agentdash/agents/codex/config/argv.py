@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tomllib
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
 
@@ -81,14 +80,6 @@ class Option(msgspec.Struct, frozen=True):
     """All of its words, as written: `-s read-only`."""
 
 
-class Override(msgspec.Struct, frozen=True):
-    """A `-c key=value`."""
-
-    keys: tuple[str, ...]
-    value: Any
-    text: str
-
-
 class Arguments(msgspec.Struct, frozen=True):
     """The arguments of one `codex` process."""
 
@@ -107,16 +98,6 @@ class Arguments(msgspec.Struct, frozen=True):
     def all(self, name: str) -> tuple[Option, ...]:
         """Return all options of this name, in their order."""
         return tuple(option for option in self.options if option.name == name)
-
-    def overrides(self) -> Iterator[Override]:
-        """Yield the overrides of `-c`, `--enable` and `--disable` in their order, the last of which wins."""
-        for option in self.options:
-            if option.name in ("enable", "disable"):  # the same as -c features.NAME=true
-                yield Override(("features", option.value), option.name == "enable", option.text)
-            key, equals, value = option.value.partition("=")
-            if option.name == "config" and equals:
-                keys = tuple(part.strip().strip('"') for part in key.split("."))
-                yield Override(keys, _toml_value(value), option.text)
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments | None:
@@ -180,11 +161,3 @@ def _take_option(arg: str, following: Sequence[str]) -> tuple[Option | None, int
         if word not in _WITH_VALUES:
             break
     return Option(name, values[0] if values else "", " ".join((arg, *values))), len(values)
-
-
-def _toml_value(text: str) -> Any:
-    """Return a value as Codex reads it: TOML, or else the words themselves."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip().strip("\"'")

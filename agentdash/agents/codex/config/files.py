@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments
 from agentdash.files import read_text
@@ -290,7 +291,7 @@ class Stack:
         self.arguments = arguments
         self.typed = _typed_settings(arguments)
         """What options other than `-c` set."""
-        self._overrides = list(arguments.overrides())
+        self._overrides = list(_overrides(arguments))[::-1]
         self._files = files[::-1]
         self._managed = [file for file in managed if file.path.endswith("managed_config.toml")]
 
@@ -330,12 +331,33 @@ class Stack:
 
     def _of_overrides(self, keys: Keys) -> Setting | None:
         """Look a key up in all `-c`: they are one layer, and the last one that sets it counts."""
-        for one in reversed(self._overrides):
-            rest = keys[len(one.keys) :]
-            found = look_up({"": one.value}, ("", *rest)) if keys == (*one.keys, *rest) else None
-            if found is not None:
-                return Setting(found, RequestLayer.ARGV, cap(one.text))
+        for set_keys, setting in self._overrides:
+            rest = keys[len(set_keys) :]
+            value = look_up({"": setting.value}, ("", *rest)) if keys == (*set_keys, *rest) else None
+            if value is not None:
+                return replace(setting, value=value)
         return None
+
+
+def _overrides(arguments: Arguments) -> Iterator[tuple[Keys, Setting]]:
+    """Yield what `-c`, `--enable` and `--disable` set (the same as `-c features.NAME=true`), in their
+    order."""
+    for option in arguments.options:
+        text = cap(option.text)
+        if option.name in ("enable", "disable"):
+            yield ("features", option.value), Setting(option.name == "enable", RequestLayer.ARGV, text)
+        key, equals, value = option.value.partition("=")
+        if option.name == "config" and equals:
+            keys = tuple(part.strip().strip('"') for part in key.split("."))
+            yield keys, Setting(_toml_value(value), RequestLayer.ARGV, text)
+
+
+def _toml_value(text: str) -> Any:
+    """Return a value as Codex reads it: TOML, or else the words themselves."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip().strip("\"'")
 
 
 _TYPED: Final[dict[str, dict[str, str | None]]] = {

@@ -47,28 +47,20 @@ from agentdash.model.versions import is_before, stand_in
 
 FIRST_MEASURED: Final = "0.145"
 LAST_MEASURED: Final = "0.171"
-_READ_ONLY: Final = ":read-only"
 _WORKSPACE: Final = ":workspace"
-_FULL_ACCESS: Final = ":danger-full-access"
-_MODES: Final = {
-    _READ_ONLY: "read-only",
-    _WORKSPACE: "workspace-write",
-    _FULL_ACCESS: "danger-full-access",
-}
+_FULL_ACCESS: Final = "danger-full-access"
+_SANDBOX_MODES: Final = ("read-only", "workspace-write", _FULL_ACCESS)
+_MODES: Final = dict(zip((":read-only", _WORKSPACE, ":danger-full-access"), _SANDBOX_MODES, strict=True))
 """The built-in profiles, and the `sandbox_mode` that does the same."""
-_FULL_ACCESS_MODE: Final = _MODES[_FULL_ACCESS]
+_MODE_OF: Final = dict(
+    zip((Filesystem.READ_ONLY, Filesystem.WORKSPACE, Filesystem.UNRESTRICTED), _SANDBOX_MODES, strict=True)
+)
 _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
 _PERMISSIONS: Final = ("default_permissions",)
 _MODE: Final = ("sandbox_mode",)
 _NEVER: Final = Setting("never", _DEFAULT, "codex exec never asks")
 _PROXY: Final = ("features", "network_proxy")
-
-_MODE_OF: Final = {
-    Filesystem.READ_ONLY: _MODES[_READ_ONLY],
-    Filesystem.WORKSPACE: _MODES[_WORKSPACE],
-    Filesystem.UNRESTRICTED: _MODES[_FULL_ACCESS],
-}
 
 
 def rules_of(version: str | None) -> str | None:
@@ -91,10 +83,11 @@ class Asked(msgspec.Struct, frozen=True):
         """Return where a part was set."""
         return next((origin for origin in self.origins if origin.field is field), None)
 
-    def decided(self, origin: RequestOrigin, **parts: Any) -> Asked:
-        """Return it with the parts of its policy that are decided elsewhere."""
-        others = tuple(each for each in self.origins if each.field is not origin.field)
-        return replace(self, policy=replace(self.policy, **parts), origins=(*others, origin))
+    def decided(self, setting: Setting, field: RequestField, **parts: Any) -> Asked:
+        """Return it with the parts of its policy that a setting decides."""
+        others = tuple(each for each in self.origins if each.field is not field)
+        origins = (*others, setting.origin(field))
+        return replace(self, policy=replace(self.policy, **parts), origins=origins)
 
     def with_approvals_of(self, other: Asked) -> Asked:
         """Return it with what the user is asked by another one, and who answers."""
@@ -149,7 +142,7 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
 
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     """Return the policy of a `sandbox_mode`."""
-    if mode.value not in _MODES.values():
+    if mode.value not in _SANDBOX_MODES:
         return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is not a sandbox mode")
     table: dict[str, Any] = {"type": mode.value}
     network = roots = None
@@ -181,23 +174,22 @@ def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
     if asked.policy.filesystem is not Filesystem.WORKSPACE or not added:
         return asked
     rules = tuple(PolicyRule(posixpath.normpath(posixpath.join(cwd, each.value)), "write") for each in added)
-    texts = Setting(None, RequestLayer.ARGV, cap(" ".join(each.text for each in added)))
-    roots = asked.origin(RequestField.WRITABLE_ROOTS)
-    origin = texts.origin(RequestField.WRITABLE_ROOTS)
-    if roots is not None:
-        origin = replace(origin, text=cap(f"{origin.text}; {roots}"))
-    return asked.decided(origin, rules=(*asked.policy.rules, *rules))
+    text = cap(" ".join(each.text for each in added))
+    if (roots := asked.origin(RequestField.WRITABLE_ROOTS)) is not None:
+        text = cap(f"{text}; {roots}")
+    typed = Setting(None, RequestLayer.ARGV, text)
+    return asked.decided(typed, RequestField.WRITABLE_ROOTS, rules=(*asked.policy.rules, *rules))
 
 
 def _with_proxy(stack: Stack, asked: Asked) -> Asked:
     """Return a policy with its network behind Codex's proxy, which `features.network_proxy` starts for any
     open network of a sandbox: `true`, or a table with `enabled = true` (0.171)."""
     policy, found = asked.policy, stack.find_any((*_PROXY, "enabled"), _PROXY)
-    if policy.network is not Network.ON or policy.enforced_by != "codex":
+    if found is None or found[1].value is not True or policy.network is not Network.ON:
         return asked
-    if found is None or found[1].value is not True:
+    if policy.enforced_by != "codex":
         return asked
-    return asked.decided(found[1].origin(RequestField.NETWORK), network=Network.MEDIATED)
+    return asked.decided(found[1], RequestField.NETWORK, network=Network.MEDIATED)
 
 
 # ---------------------------------------------------------------- approval
@@ -205,23 +197,16 @@ def _with_proxy(stack: Stack, asked: Asked) -> Asked:
 
 def _with_approval(stack: Stack, asked: Asked) -> Asked:
     """Return a policy with the approvals that the settings ask for, and what answers them."""
-    reviewer = stack.find("approvals_reviewer")
-    approval = _approval(stack, reviewer)
+    approval, reviewer = stack.find("approval_policy"), stack.find("approvals_reviewer")
+    if stack.arguments.mode == "exec" and stack.arguments.last("bypass", "approve-for-me") is None:
+        is_managed = approval is not None and approval.layer is RequestLayer.MANAGED
+        is_reviewed = approval is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
+        approval = approval if is_managed or is_reviewed else _NEVER
     if approval is not None:
-        asked = asked.decided(approval.origin(RequestField.APPROVAL), approval=_approval_word(approval.value))
+        asked = asked.decided(approval, RequestField.APPROVAL, approval=_approval_word(approval.value))
     if reviewer is not None:
-        asked = asked.decided(reviewer.origin(RequestField.REVIEWER), reviewer=str(reviewer.value))
+        asked = asked.decided(reviewer, RequestField.REVIEWER, reviewer=str(reviewer.value))
     return asked
-
-
-def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
-    """Return when the user is to be asked."""
-    found = stack.find("approval_policy")
-    if stack.arguments.mode != "exec" or stack.arguments.last("bypass", "approve-for-me") is not None:
-        return found
-    is_managed = found is not None and found.layer is RequestLayer.MANAGED
-    is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
-    return found if is_managed or is_reviewed else _NEVER
 
 
 def _approval_word(value: Any) -> str:
@@ -271,7 +256,7 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
     mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys)
     if not isinstance(allowed, list) or mode is None or mode in allowed or setting is None:
         return asked
-    if mode == _FULL_ACCESS_MODE and asked.policy.approval == "never":
+    if mode == _FULL_ACCESS and asked.policy.approval == "never":
         refusal = f"{mode} is not allowed by {setting.file}:{setting.line}, and approvals are off"
         return replace(asked, refusal=refusal)
     origins = (setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK))
@@ -289,4 +274,4 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
         return asked
     if asked.policy.approval in (None, *allowed):
         return asked
-    return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))
+    return asked.decided(setting, RequestField.APPROVAL, approval=_approval_word(allowed[0]))

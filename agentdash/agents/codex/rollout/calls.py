@@ -18,7 +18,7 @@ import msgspec
 from agentdash.agents.codex.policy_formats import parse_grant, printed_launcher
 from agentdash.agents.codex.rollout import tools
 from agentdash.agents.codex.rollout.records import Invocation, Item, Part
-from agentdash.agents.codex.rollout.tools import Tool, applied_changes, posix_shell, unescaped
+from agentdash.agents.codex.rollout.tools import POSIX_SHELLS, Tool, applied_changes, command_tool, unescaped
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Outcome
@@ -138,40 +138,39 @@ def parse_text(text: str) -> Ending:
     """Parse the text of an output."""
     if text.startswith("{") and '"exit_code"' in text and (result := _result(text)) is not None:
         code = result.metadata.exit_code if result.metadata else result.exit_code
-        return _exited(result.output, code)
+        return item_ending(None, code, result.output)
     header = _HEADER.match(text)
-    if header is None:
-        return _plain(text)
-    lines, body = header.group(), text[header.end() :]
+    lines, body = (header.group(), text[header.end() :]) if header is not None else ("", text)
     if lines.startswith("Script "):
         return _script(lines, [body] if body else [])
     if session := _SESSION.search(lines):
         return Ending("running", clean_block(body), session=session.group(1))
     if code_match := _EXIT.search(lines):
-        return _exited(body, int(code_match.group(1)))
-    return _plain(body)
+        return item_ending(None, int(code_match.group(1)), body)
+    return parse_error(body) or Ending("ended", clean_block(body))
 
 
 def parse_error(text: str) -> Ending | None:
     """Parse an error text: a refusal, a denial, a time-out, an abort, an error of Codex itself; None for
-    other texts."""
+    other texts.
+
+    Some state the sandbox of their command: `failed in sandbox LinuxSeccomp` (0.34 to 0.47; `None` outside),
+    `failed in sandbox: ` (0.46 to 0.50), `Sandbox(Denied`.
+    """
     head = text[:4_000]
     wrapped = _WRAPPED.match(head)
-    for pattern, outcome in _OUTCOMES:
-        if (pattern.search if wrapped else pattern.match)(head):
-            if outcome != "denied":
-                return _with_sandbox(Ending(outcome, clean_block(text)), head)
-            code = _DENIED_EXIT.search(head)
-            exit_code = int(code.group(1)) if code else None
-            ending = Ending(outcome, clean_block(_denied_output(text)), exit_code=exit_code)
-            return _with_sandbox(ending, head)
-    return Ending("failed", clean_block(text)) if wrapped else None
-
-
-def _with_sandbox(ending: Ending, head: str) -> Ending:
-    """Return an ending with what an error states of the sandbox of its command: `failed in sandbox
-    LinuxSeccomp` (0.34 to 0.47; `None` outside), `failed in sandbox: ` (0.46 to 0.50), `Sandbox(Denied`."""
-    if (stated := _STATED_SANDBOX.match(head)) is None:
+    fitting = (
+        outcome for pattern, outcome in _OUTCOMES if (pattern.search if wrapped else pattern.match)(head)
+    )
+    outcome = next(fitting, "failed" if wrapped else None)
+    if outcome is None:
+        return None
+    ending = Ending(outcome, clean_block(text))
+    if outcome == "denied":
+        code = _DENIED_EXIT.search(head)
+        exit_code = int(code.group(1)) if code else None
+        ending = ending._replace(output=clean_block(_denied_output(text)), exit_code=exit_code)
+    if outcome == "failed" or (stated := _STATED_SANDBOX.match(head)) is None:
         return ending
     words = stated["words"] or stated["named"] or stated["denied"]
     return ending._replace(sandboxed=stated["name"] != "None", sandbox_words=words)
@@ -180,27 +179,17 @@ def _with_sandbox(ending: Ending, head: str) -> Ending:
 def item_ending(status: str | None, exit_code: int | None, output: str) -> Ending:
     """Return the ending of an item or end event, whose status is `completed`, `failed` (also for exit codes
     but 0) or `declined`."""
-    if exit_code is not None and exit_code >= 0 and status != "declined":
-        return _exited(output, exit_code)
     if status == "declined":
         ending = parse_error(output)
-        if ending and ending.outcome.startswith("refused"):
-            return ending
-        return Ending("refused-by-user", clean_block(output))
+        is_refused = ending is not None and ending.outcome.startswith("refused")
+        return ending if ending and is_refused else Ending("refused-by-user", clean_block(output))
+    if exit_code is not None and exit_code >= 0:
+        outcome: Outcome = "timed-out" if _TIMEOUT.match(output) else "ended"
+        return Ending(outcome, clean_block(output), exit_code=exit_code)
     if exit_code is None and status != "failed":
         return Ending("ended", clean_block(output))
     # -1: it did not exit by itself; the output has the reason, unless Codex ended the process
     return parse_error(output) or Ending("failed" if output.strip() else "aborted", clean_block(output))
-
-
-def _exited(output: str, code: int | None) -> Ending:
-    if code is not None and code < 0:
-        return item_ending("failed", code, output)
-    return Ending("timed-out" if _TIMEOUT.match(output) else "ended", clean_block(output), exit_code=code)
-
-
-def _plain(text: str) -> Ending:
-    return parse_error(text) or Ending("ended", clean_block(text))
 
 
 def _denied_output(text: str) -> str:
@@ -247,6 +236,8 @@ written twice."""
 _MAX_RUNNING: Final = 64
 """Commands in the background whose output is kept: of many their end is never polled."""
 _UNKNOWN_PROCESS: Final = "Unknown process id"
+_BY_ITSELF: Final = ("ended", "timed-out")
+"""Outcomes whose reason need not follow in the output."""
 
 
 class _Running(NamedTuple):
@@ -258,18 +249,12 @@ class _Running(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """The end of the only open call, as its item has it: its output follows."""
+    """The end of a call by its item; its output follows."""
 
-    call: str
     ending: Ending
     changes: tuple[FileChange, ...]
     at: float
     line: int
-
-    def completed(self, printed: Ending) -> _Held:
-        """Return it with the beginning of the output that the model got, where the item lacks it."""
-        is_whole = printed.output.rstrip().endswith(self.ending.output.rstrip())
-        return self._replace(ending=self.ending._replace(output=printed.output)) if is_whole else self
 
 
 class _Spawned(msgspec.Struct):
@@ -279,12 +264,6 @@ class _Spawned(msgspec.Struct):
 
 
 _spawned = JsonDecoder(_Spawned)
-
-
-_USER_SHELL: Final = re.compile(
-    r"\s*<environment_context>(?:(?!</environment_context>).)*<shell>\s*(?P<name>[\w.-]+)\s*</shell>",
-    re.DOTALL,
-)
 _ARGV_TOOLS: Final = ("shell", "container.exec")
 """Tools whose arguments name the shell, or a program that runs without one."""
 
@@ -303,20 +282,11 @@ class CallTracker:
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
         """By session number."""
-        self._failed: set[str] = set()
-        """Open calls that have failed by their item; the output that follows has the reason."""
+        self._held: dict[str, _Held] = {}
+        """Ends of open calls."""
         self._ended: dict[str, None] = {}
-        self._held: _Held | None = None
-        self._user_shell = ""
-
-    def set_user_shell(self, environment: str) -> None:
-        """Set the shell that runs scripts of tools without a shell of their own.
-
-        Args:
-            environment: an `<environment_context>` message; its `<shell>` is the name (0.38 to 0.169).
-        """
-        if match := _USER_SHELL.match(environment):
-            self._user_shell = match["name"]
+        self.user_shell = ""
+        """Name of the shell that runs scripts of tools without a shell of their own."""
 
     def start(self, call: str, tool: Tool, *, at: float, by_user: bool = False) -> None:
         """Start a call; ignore a known one, which was written twice.
@@ -327,14 +297,13 @@ class CallTracker:
             at: when it started (unix seconds).
             by_user: whether the user runs it.
         """
-        self.release()
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
         _forget_oldest(self._open)
         shell, script = tool.shell, tool.script
-        if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
-            shell = posix_shell(self._user_shell)
+        if self.user_shell and not shell and tool.name not in _ARGV_TOOLS:
+            shell = self.user_shell if self.user_shell in POSIX_SHELLS else ""
             script = script if shell else ""
         self._emit(
             CallStarted,
@@ -354,16 +323,17 @@ class CallTracker:
 
     def add_output(self, call: str, output: str | list[Part] | None) -> None:
         """End a call with its output; that of a poll may end an earlier command as well."""
-        if (held := self._held) is not None and held.call == call:
-            self._held = held.completed(parse_output(output))
-        self.release()
         tool = self._open.get(call)
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
             return
         kind = tool.kind if tool is not None else "other"
         ending = parse_output(output)
-        if call in self._failed and ending.outcome == "ended" and ending.exit_code is None:
-            ending = ending._replace(outcome="failed")
+        if (held := self._held.get(call)) is not None:
+            if held.ending.outcome in _BY_ITSELF:
+                self._end_held(call, held, ending.output)
+                return
+            if held.ending.outcome == "failed" and ending.outcome == "ended" and ending.exit_code is None:
+                ending = ending._replace(outcome="failed")  # the output has the reason
         if tool is not None and kind == "poll":
             self._end_poll(call, tool.session or "", ending)
         elif ending.outcome == "running" and ending.session:
@@ -381,27 +351,30 @@ class CallTracker:
     def finish(self, done: Finished, *, started_at: float, at: float, line: int) -> None:
         """End a call with an item or end event, at a time and on a line; it also starts an unknown one
         (nested in a script, or the user's own)."""
-        self.release()
         call, ending = clean_line(done.call), done.ending
         if call in self._ended:
             return
         if call not in self._open:
             self.start(call, done.tool, at=started_at, by_user=done.by_user)
-        elif all(running.call != call for running in self._running.values()):  # its output follows
-            if ending.outcome not in ("ended", "timed-out"):  # with the reason
-                if ending.outcome == "failed":
-                    self._failed.add(call)
-                return
-            if done.tool.kind == "command" and len(self._open) == 1:
-                self._held = _Held(call, ending, done.tool.changes, at, line)
-                return
+        elif all(running.call != call for running in self._running.values()) and (
+            done.tool.kind == "command" or ending.outcome not in _BY_ITSELF
+        ):
+            self._held[call] = _Held(ending, done.tool.changes, at, line)
+            return
         self._end(call, ending, changes=done.tool.changes)
 
     def release(self) -> None:
-        """End the call whose item was read last, where its output was to follow."""
-        if (held := self._held) is not None:
-            self._held = None
-            self._end(held.call, held.ending, changes=held.changes, at=held.at, line=held.line)
+        """End the calls whose items were read, and whose outputs have not followed."""
+        for call, held in list(self._held.items()):
+            self._end_held(call, held, "")
+
+    def _end_held(self, call: str, held: _Held, printed: str) -> None:
+        """End a call by its item, with the beginning of the output that the model got, where the item lacks
+        it."""
+        output = held.ending.output
+        whole = printed if printed.rstrip().endswith(output.rstrip()) else output
+        ending = held.ending._replace(output=whole or output)
+        self._end(call, ending, changes=held.changes, at=held.at, line=held.line)
 
     def _end_poll(self, poll: str, session: str, ending: Ending) -> None:
         continues = ending.outcome == "running"
@@ -435,7 +408,7 @@ class CallTracker:
         tool = self._open.pop(call, None)
         if tool is not None and "linux-sandbox" in ending.output:
             more["launcher"] = printed_launcher(tool.script, ending.output)
-        self._failed.discard(call)
+        self._held.pop(call, None)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
         self._ended[call] = None
@@ -475,9 +448,8 @@ def command(item: Item) -> Finished | None:
     if item.source == "unified_exec_interaction":
         return None
     by_user = item.source == "user_shell"
-    run = tools.shell_command(item.command)
-    name = "user_shell" if by_user else "exec_command"
-    tool = Tool("command", name, run.text, tools.plain_path(item.cwd), script=run.script, shell=run.shell)
+    tool = command_tool("user_shell" if by_user else "exec_command", item.command)
+    tool = tool._replace(cwd=tools.plain_path(item.cwd))
     output = item.aggregated_output
     if output is None:
         output = (item.stdout or "") + (item.stderr or "")
@@ -533,7 +505,5 @@ def user_command(message: str, at: float) -> Finished | None:
         return None
     text, _, rest = message.partition("<command>")[2].partition("</command>")
     result = rest.partition("<result>")[2].rpartition("</result>")[0]
-    run = tools.shell_command(text)
-    tool = Tool("command", "user_shell", run.text, script=run.script)
     ending = parse_text(result.removeprefix("\n").removesuffix("\n"))
-    return Finished(f"user-{at:.3f}", tool, ending, by_user=True)
+    return Finished(f"user-{at:.3f}", command_tool("user_shell", text), ending, by_user=True)

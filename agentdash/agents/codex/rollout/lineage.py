@@ -20,11 +20,9 @@ _TURN_ID: Final = re.compile(rb'"turn_id":"([0-9a-fA-F-]{36})"')
 _TIMESTAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
 _COPY_PAUSE_S: Final = 1.0
 """Copied lines are written without pauses; a model needs longer for its first response."""
-_HELPER_SOURCES: Final = frozenset(
-    (
-        *("review", "compact", "guardian", "guardian_review", "guardian_subagent"),
-        *("memory_consolidation", "thread_title"),
-    )
+_HELPERS: Final = (
+    *("review", "compact", "memory_consolidation", "thread_title"),
+    *("guardian", "guardian_review", "guardian_subagent"),
 )
 _SIDE_CHAT: Final = "tui_side_chat"
 """`thread_source` of a conversation beside another one in a TUI, `forked_from_id` (0.171)."""
@@ -48,9 +46,20 @@ def line_time(line: bytes) -> float | None:
 
 
 def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStarted:
-    """Return the event of the first `session_meta` of a file."""
-    source, spawn = _source(meta.source)
-    feature = _word(meta.thread_source)
+    """Return the event of the first `session_meta` of a file.
+
+    Its source is `"cli"`, `{"custom": "x"}`, `{"internal": "guardian"}`, or `{"subagent": "review" |
+    {"thread_spawn": {...}} | {"other": "x"}}`.
+    """
+    spawn: Mapping[str, Any] = {}
+    source, feature = _word(meta.source), _word(meta.thread_source)
+    match meta.source:
+        case {"subagent": {"thread_spawn": dict(spawn)}}:
+            source, is_helper = "subagent", False
+        case {"subagent": _} | {"internal": _}:
+            is_helper = True
+        case _:
+            is_helper = False
     return ThreadStarted(
         at=at,
         thread=thread,
@@ -65,31 +74,7 @@ def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> Thre
         role=text_or_none(meta.agent_role) or text_or_none(spawn.get("agent_role")),
         path=text_or_none(meta.agent_path) or text_or_none(spawn.get("agent_path")),
         side_chat=feature == _SIDE_CHAT,
-        helper=_is_helper(meta.source) or (feature or "").lower() in _HELPER_SOURCES,
-    )
-
-
-def _source(source: Any) -> tuple[str | None, Mapping[str, Any]]:
-    """Return kind and details of a source.
-
-    It is `"cli"`, `{"custom": "x"}`, `{"internal": "guardian"}`, or `{"subagent": "review" | {"thread_spawn":
-    {...}} | {"other": "x"}}`.
-    """
-    if (
-        isinstance(source, dict)
-        and isinstance(sub := source.get("subagent"), dict)
-        and isinstance(spawn := sub.get("thread_spawn"), dict)
-    ):
-        return "subagent", spawn
-    return _word(source), {}
-
-
-def _is_helper(source: Any) -> bool:
-    if not isinstance(source, dict):
-        return False
-    sub = source.get("subagent")
-    return (
-        "internal" in source or isinstance(sub, str) or (isinstance(sub, dict) and "thread_spawn" not in sub)
+        helper=is_helper or (feature or "").lower() in _HELPERS,
     )
 
 

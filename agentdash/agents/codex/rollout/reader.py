@@ -134,12 +134,7 @@ class RolloutReader(LineEvents):
             are not known.
     """
 
-    def __init__(
-        self,
-        thread: str,
-        *,
-        rules: Callable[[str], CommandRules] | None = None,
-    ) -> None:
+    def __init__(self, thread: str, *, rules: Callable[[str], CommandRules] | None = None) -> None:
         super().__init__(thread, uuid_time(thread) or 0.0)
         self._rules = rules
         self._cwd = ""
@@ -274,8 +269,9 @@ class RolloutReader(LineEvents):
     def _environment(self, text: str) -> None:
         """Set the policy of an `<environment_context>`: in bare files always, else until the first
         `turn_context`."""
-        self._calls.set_user_shell(text)
-        policy, cwd = from_environment_context(text)
+        policy, cwd, shell = from_environment_context(text)
+        if shell and text.lstrip().startswith("<environment_context>"):  # others quote one
+            self._calls.user_shell = shell
         if (policy and not self._policy_known) or (self._bare and (policy or cwd)):
             self._emit(PolicySet, policy=policy, origin="environment_context", cwd=cwd)
 
@@ -325,8 +321,9 @@ class RolloutReader(LineEvents):
     @_reads(records.TokenCount, "event_msg token_count")
     def _token_count(self, count: records.TokenCount) -> None:
         before = self._tokens.totals
-        if (totals := self._tokens.count(count, self._at)) != before:
-            self._emit(TokensCounted, **totals._asdict())
+        self._tokens.count(count, self._at)
+        if self._tokens.totals != before:
+            self._emit(TokensCounted, **self._tokens.totals)
 
     # ------------------------------------------------------------ messages
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentdash.agents.codex.rollout.records import TokenCount, Usage
 from agentdash.model.sanitize import clean_line
@@ -17,16 +17,6 @@ _STANDARD_TIERS: Final = (None, "", "auto", "default", "standard")
 """Values of `service_tier` without prices of their own."""
 
 
-class TokenTotals(NamedTuple):
-    """The newest counts of a thread: the fields of `TokensCounted`."""
-
-    total: int | None = None
-    context: int | None = None
-    window: int | None = None
-    limits: tuple[UsageWindow, ...] = ()
-    by_model: tuple[ModelUsage, ...] = ()
-
-
 class TokenCounter:
     """Counts the tokens that one thread used itself.
 
@@ -35,7 +25,8 @@ class TokenCounter:
     """
 
     def __init__(self) -> None:
-        self.totals = TokenTotals()
+        self.totals: dict[str, Any] = {}
+        """The newest counts of the thread: the fields of `TokensCounted`."""
         self._model: str | None = None
         """The model of the next request."""
         self._tier: str | None = None
@@ -68,25 +59,22 @@ class TokenCounter:
         if count.info is not None and (total := _usage(count.info.total_token_usage)) is not None:
             self._before = total
 
-    def count(self, count: TokenCount, at: float) -> TokenTotals:
-        """Return the totals after a `token_count`: `info` is null before the first response, `rate_limits`
-        without any."""
-        newer = TokenTotals(limits=tuple(_limits(count.rate_limits or {}, at)))
+    def count(self, count: TokenCount, at: float) -> None:
+        """Take a `token_count`: `info` is null before the first response, `rate_limits` without any."""
+        newer: dict[str, Any] = {"limits": tuple(_limits(count.rate_limits or {}, at))}
         if (info := count.info) is not None:
             last = info.last_token_usage
             if (total := _usage(info.total_token_usage)) is not None:
                 self._add(total, _usage(last))
                 self._before = total
             by_model = () if self._is_lost else self._by_model
-            newer = newer._replace(
-                total=sum(each.usage.total for each in by_model) if by_model else None,
-                context=last.total_tokens if last else None,
-                window=info.model_context_window,
-                by_model=by_model,
-            )
-        known = {name: value for name, value in newer._asdict().items() if value not in (None, ())}
-        self.totals = self.totals._replace(**known)
-        return self.totals
+            newer |= {
+                "total": sum(each.usage.total for each in by_model) if by_model else None,
+                "context": last.total_tokens if last else None,
+                "window": info.model_context_window,
+                "by_model": by_model,
+            }
+        self.totals = self.totals | {name: value for name, value in newer.items() if value not in (None, ())}
 
     def _add(self, total: TokenUsage, request: TokenUsage | None) -> None:
         """Add what is new in a total since the one before it; `request` is its newest part."""

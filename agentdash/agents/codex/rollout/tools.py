@@ -23,14 +23,14 @@ _OWN_NAMESPACES: Final = ("functions", "multi_agent_v1", "collaboration", "conta
 _KINDS: Final[dict[str, CallKind]] = {
     **dict.fromkeys(("shell", "container.exec", "shell_command"), "command"),
     **dict.fromkeys(("exec_command", "unified_exec"), "command"),
-    "write_stdin": "poll",
     "apply_patch": "patch",
     **dict.fromkeys(("request_user_input", "request_user_input_async"), "question"),
     "request_permissions": "permission",
     "spawn_agent": "spawn",
     **dict.fromkeys(("wait", "wait_agent"), "wait"),
+    "write_stdin": "poll",
 }
-"""By the name of the tool, without its namespace."""
+"""By the name of the tool, without its namespace; the first kind here is that of a script with several."""
 
 
 class Tool(NamedTuple):
@@ -129,42 +129,28 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 # ---------------------------------------------------------------- commands
 
-_POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
-_SHELLS: Final = _POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
+POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
+_SHELLS: Final = POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
 
 
-class ShellCommand(NamedTuple):
-    """A command line."""
-
-    text: str
-    """On one line."""
-    script: str
-    """As written; empty if no POSIX shell runs it, or it is too long."""
-    shell: str
-    """The POSIX shell that runs it, by name, or an empty string."""
-
-
-def shell_command(argv: Sequence[str] | str, shell: str = "") -> ShellCommand:
-    """Return the command line of an argv; of a shell's, the script alone.
+def command_tool(name: str, argv: Sequence[str] | str, shell: str = "") -> Tool:
+    """Describe the run of a command line; of a shell's argv, the script alone.
 
     Args:
+        name: of the tool.
         argv: words, or a script.
         shell: path of the shell that runs a script, where it is known.
     """
     if isinstance(argv, str):
-        name, script = posixpath.basename(shell), argv
+        program, script = posixpath.basename(shell), argv
     else:
-        name = _shell_of(argv)
-        script = argv[-1] if name else shlex.join(argv)
+        program = _shell_of(argv)
+        script = argv[-1] if program else shlex.join(argv)
     text = clean_line(script)
-    runs_posix = not name or name in _POSIX_SHELLS
+    runs_posix = not program or program in POSIX_SHELLS
     kept = clean_block(script) if runs_posix and len(script) <= MAX_BLOCK_CHARS else ""
-    return ShellCommand(text, text if kept == text else kept, posix_shell(name))
-
-
-def posix_shell(name: str) -> str:
-    """Return the name of a POSIX shell, or an empty string for that of another shell."""
-    return name if name in _POSIX_SHELLS else ""
+    known = program if program in POSIX_SHELLS else ""
+    return Tool("command", name, text, script=text if kept == text else kept, shell=known)
 
 
 def _shell_of(argv: Sequence[str]) -> str:
@@ -181,22 +167,19 @@ def _describe_command(tool: str, args: Mapping[str, Any]) -> Tool:
     session = args.get("session_id")
     if tool == "unified_exec" and session is not None:  # 0.4x: one tool starts commands and writes to them
         return _poll(tool, str(session), " ".join(words))
-    cwd = _string(args.get("workdir") or args.get("working_directory"))
-    called = Tool("command", tool, "", plain_path(cwd) if cwd else None, _escalation(args))
     if _is_patch(words):
-        patch = words if isinstance(words, str) else words[-1]
-        return called._replace(kind="patch", text=patch_text(patch), changes=patch_changes(patch))
-    return called._replace(**shell_command(words, _string(args.get("shell")))._asdict())
+        called = _describe_patch(tool, words if isinstance(words, str) else words[-1])
+    else:
+        called = command_tool(tool, words, _string(args.get("shell")))
+    cwd = _string(args.get("workdir") or args.get("working_directory"))
+    return called._replace(cwd=plain_path(cwd or None), escalation=_escalation(args))
 
 
 def _is_patch(argv: Sequence[str] | str) -> bool:
     """Return whether a shell call applies a patch: `apply_patch PATCH`, or a here-document."""
-    script = argv if isinstance(argv, str) else (argv[-1] if argv else "")
-    if _BEGIN not in script:
-        return False
-    if not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch"):
-        return True
-    return script.lstrip().startswith(("apply_patch", "applypatch"))
+    words = [argv] if isinstance(argv, str) else argv
+    names = ("apply_patch", "applypatch")
+    return bool(words) and _BEGIN in words[-1] and (words[0] in names or words[-1].lstrip().startswith(names))
 
 
 def _escalation(args: Mapping[str, Any]) -> Escalation | None:
@@ -254,7 +237,6 @@ def _message(args: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (target, _string(args.get("message")))))
 
 
-_MESSAGES: Final = ("send_input", "send_message", "followup_task", "resume_agent", "close_agent")
 _TEXTS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     **dict.fromkeys(("request_user_input", "request_user_input_async"), _question),
     "request_permissions": _permission,
@@ -262,7 +244,8 @@ _TEXTS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     **dict.fromkeys(("wait", "wait_agent"), _wait),
     "update_plan": _plan,
     "view_image": lambda args: _string(args.get("path")),
-    **dict.fromkeys((*_MESSAGES, "interrupt_agent"), _message),
+    **dict.fromkeys(("send_input", "send_message", "followup_task"), _message),
+    **dict.fromkeys(("resume_agent", "close_agent", "interrupt_agent"), _message),
 }
 """What is shown of the arguments of a tool; of another one they are shown as JSON."""
 
@@ -298,10 +281,6 @@ _JS_PRINT: Final = re.compile(
 )
 """`text(r.output);`"""
 _JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
-_BY_WEIGHT: Final[tuple[CallKind, ...]] = (
-    *("command", "patch", "spawn", "question", "permission", "wait", "poll"),
-)
-"""The first of these that a script calls is its kind."""
 
 
 def _describe_javascript(tool: str, js: str) -> Tool:
@@ -309,21 +288,26 @@ def _describe_javascript(tool: str, js: str) -> Tool:
     of code."""
     js = js[:_MAX_SCRIPT_CHARS]
     called = {_KINDS.get(name, "other") for name in _JS_CALL.findall(js)}
-    kind: CallKind = next((kind for kind in _BY_WEIGHT if kind in called), "other")
+    kind: CallKind = next((kind for kind in _KINDS.values() if kind in called), "other")
     text = ""
     if kind == "command":
         text = "; ".join(map(_js_text, _JS_COMMAND.findall(js)))
     elif kind == "patch":
         text = patch_text(js.replace("\\n", "\n"))
     code = (line.strip() for line in js.splitlines())
-    patches = map(_js_text, _JS_PATCH.findall(js))
+    text = text or next((line for line in code if line and not line.startswith("//")), "")
+    escalation = None
+    if (requested := _JS_ESCALATION.search(js)) is not None:
+        reason = _JS_REASON.search(js)
+        why = clean_line(_js_text(reason[1])) if reason else None
+        escalation = Escalation("escalated" if requested[1] == "require_escalated" else "additional", why)
     return Tool(
         kind=kind,
         name=tool,
-        text=clean_line(text or next((line for line in code if line and not line.startswith("//")), "")),
-        escalation=_escalation_in_javascript(js),
+        text=clean_line(text),
+        escalation=escalation,
         script=_printed_commands(js) if kind == "command" else "",
-        changes=tuple(change for patch in patches for change in patch_changes(patch)),
+        changes=tuple(change for patch in _JS_PATCH.findall(js) for change in patch_changes(_js_text(patch))),
     )
 
 
@@ -352,18 +336,7 @@ def _printed_commands(js: str) -> str:
     script = "".join(printed)
     if len(printed) > 1:
         script = "\n".join(f"(\n{each}\n)" for each in printed)
-    return shell_command(script).script
-
-
-def _escalation_in_javascript(js: str) -> Escalation | None:
-    requested = _JS_ESCALATION.search(js)
-    if requested is None:
-        return None
-    reason = _JS_REASON.search(js)
-    return Escalation(
-        "escalated" if requested[1] == "require_escalated" else "additional",
-        clean_line(_js_text(reason[1])) if reason else None,
-    )
+    return command_tool("", script).script
 
 
 def _js_text(literal: str) -> str:
@@ -446,13 +419,13 @@ def applied_changes(changes: Mapping[str, Any]) -> tuple[FileChange, ...]:
 
 def _applied(changes: Mapping[str, Any]) -> Iterator[Diff]:
     for path, change in changes.items():
-        if not isinstance(change, Mapping):
-            continue
-        kind, detail = change.get("type"), change
-        if kind is None and len(change) == 1:
-            kind, detail = next(iter(change.items()))
-        if not isinstance(detail, Mapping):
-            detail = {}
+        match change:
+            case {"type": kind, **detail}:
+                pass
+            case {"update": dict(detail)} | {"add": dict(detail)} | {"delete": dict(detail)}:
+                kind = next(iter(change))
+            case _:
+                continue
         if kind == "update":
             lines = _string(detail.get("unified_diff")).removesuffix("\n").split("\n")
             yield Diff(path, "update", lines, _string(detail.get("move_path")) or None)

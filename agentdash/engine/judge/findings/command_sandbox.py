@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.observations import is_outside
+from agentdash.engine.judge.findings.policies import ParentPolicy
 from agentdash.engine.judge.findings.wording import at_line, make_finding, period_in_words, policy_in_words
 from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource

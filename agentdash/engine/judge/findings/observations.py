@@ -209,12 +209,7 @@ class Comparison(msgspec.Struct, frozen=True):
 def check_observation(
     observation: SandboxObservation, thread: Thread, platform: str | None, places: PathFacts
 ) -> list[Finding]:
-    """Return the findings of one observation.
-
-    Args:
-        platform: `sys.platform` of the machine on which live processes were seen.
-        places: where the configuration is.
-    """
+    """Return the findings of one observation; `platform` is that on which live processes were seen."""
     is_live = observation.source is EvidenceSource.ENVIRONMENT
     seen = Comparison(
         observation=observation,
@@ -346,11 +341,8 @@ def _check_files(seen: Comparison) -> Iterator[Finding]:
 
 
 def _files_field(seen: Comparison, difference: str, *, is_launcher: bool) -> DifferingField:
-    """Return the cell of the launcher's policy, or of the command's mounts.
-
-    Args:
-        difference: the first path that differs, for two policies of one kind.
-    """
+    """Return the cell of the launcher's policy, or of the command's mounts, with the first path that differs
+    for two policies of one kind."""
     configured, applied = seen.policy.filesystem, seen.applied.filesystem
     if not is_launcher:
         return seen.differs(LayerField.FILES, configured.value, difference)

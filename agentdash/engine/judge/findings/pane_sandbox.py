@@ -117,14 +117,8 @@ def _own_container(process: Process, below: Iterable[Process]) -> str | None:
 
 
 def _judge_layers(fleet: Fleet, process: Process, worker: str, below: Sequence[Process] = ()) -> Sandbox:
-    """Return the layers of a worker that is known by its process.
-
-    Args:
-        fleet: with the requests, and agentdash's own kernel facts.
-        process: the worker.
-        worker: its id, by which its requests are kept.
-        below: the processes of its pane.
-    """
+    """Return the layers of a worker that is known by its process and those of its pane, or below it; its id
+    is the one by which its requests are kept."""
     since, host = process.key.started, fleet.kernel
     request = next((each for each in reversed(fleet.requests.get(worker, ())) if each.since == since), None)
     is_asked = request is not None and request.origin(RequestField.FILESYSTEM) is not None

@@ -78,9 +78,7 @@ def remedy_for(
     """Return the remedy for a denial, or None if none is known to work.
 
     Args:
-        entry: the denial, or its entry in the ledger.
         policy: the one in force, or None if unknown.
-        facts: what is known of the disk, and where the configuration is.
         script: the shell script of the denied call, as written; empty if it is not known.
         by_mcp: whether the denied call is one of an MCP server.
     """
@@ -118,11 +116,7 @@ def filesystem_remedy(
 ) -> Remedy | None:
     """Return the remedy for a path that may not be written, or None if the policy lets it be written.
 
-    Args:
-        path: absolute, or below `~`.
-        operation: what was denied.
-        policy: the one in force, or None if unknown.
-        facts: what is known of the disk.
+    The path is absolute, or below `~`; without a policy, the one in force is not known.
     """
     path = absolute(path, facts)
     if not _EXACT.fullmatch(path):
@@ -400,23 +394,16 @@ def _claude_remedy(
     entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str
 ) -> Remedy | None:
     """Return the remedy for a denial by the sandbox of Claude Code. Arguments: `remedy_for`."""
-    named = next((pattern for pattern in facts.excluded if _is_excluded(pattern, script)), None)
-    if named is not None:
-        return Remedy(
-            f"{_BY_HAND}: `sandbox.excludedCommands` has `{named}`, and the command ran inside all the same"
-        )
+    for pattern in facts.excluded:  # `git`, `git *`, `docker:*`
+        named = pattern.replace(":*", " *").removesuffix(" *").split()
+        if named and script.split()[: len(named)] == named:
+            inside = "and the command ran inside all the same"
+            return Remedy(f"{_BY_HAND}: `sandbox.excludedCommands` has `{pattern}`, {inside}")
     if entry.what == "filesystem" and entry.target:
         return _claude_filesystem_remedy(absolute(entry.target, facts), entry.operation, policy, facts)
     if entry.what == "network" and entry.target and "/" not in entry.target:
         return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
     return None
-
-
-def _is_excluded(pattern: str, script: str) -> bool:
-    """Return whether an entry of `excludedCommands` (`git`, `git *`, `docker:*`) names a script."""
-    words, named = script.split(), pattern.replace(":*", " *").split()
-    fixed = named[:-1] if named[-1:] == ["*"] else named
-    return bool(fixed) and words[: len(fixed)] == fixed
 
 
 def _claude_filesystem_remedy(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from agentdash.engine.judge.findings.requests import newest_request
+from agentdash.engine.judge.findings.policies import newest_request
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation, PathFacts, PathKind
@@ -61,29 +61,27 @@ def facts_of(fleet: Fleet, thread: Thread | None, processes: Iterable[Process] =
     """
     homes = [fleet.host.home if fleet.host else None]
     homes += [(process.env or {}).get("HOME") for process in processes]
+    if thread is not None:
+        homes += [home_directory(fleet, thread), thread.home, *_named_by_tilde(thread)]
+    absolute_homes = tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home[0] == "/"))
     if thread is None:
-        return PathFacts(kinds=fleet.paths, homes=_absolute_homes(homes))
-    homes += [home_directory(fleet, thread), thread.home, *_named_by_tilde(thread)]
+        return PathFacts(kinds=fleet.paths, homes=absolute_homes)
     directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
-    request = request_of(fleet, thread)
+    request, file = request_of(fleet, thread), thread.file.path if thread.file else ""
     states_profile = any(period.policy.profile for period in thread.policies)
     given = request.given if request is not None and not states_profile else None
-    transcripts, in_claude_home, _ = (thread.file.path if thread.file else "").partition("/projects/")
+    transcripts, in_claude_home, _ = file.partition("/projects/")
     asked = fleet.requests.get(thread.id, ()) if thread.agent == "claude" else ()
     return PathFacts(
         kinds=fleet.paths if thread.denials or thread.observations else _NOTHING,
-        homes=_absolute_homes(homes),
+        homes=absolute_homes,
         workspaces=tuple(dict.fromkeys(filter(None, directories))),
-        codex_home=codex_home_of(thread.file.path if thread.file else ""),
+        codex_home=codex_home_of(file),
         claude_home=transcripts if in_claude_home else None,
         profile=given.profile if given is not None else None,
         request=request,
         excluded=asked[-1].excluded if asked else (),
     )
-
-
-def _absolute_homes(homes: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/")))
 
 
 def request_of(fleet: Fleet, thread: Thread | None) -> Requested | None:
@@ -138,27 +136,21 @@ def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
     directory = start
     while facts.kinds.get(directory) in (PathKind.MISSING, PathKind.FILE, PathKind.OTHER):
         directory = posixpath.dirname(directory)
-    obstacle = _obstacle(directory, path, facts)
+    obstacle, below = _obstacle(directory, path, facts), directory
     if obstacle is None:
         return Place(directory, known=directory in facts.kinds)
-    created = next(_openable_below(directory, goal, facts), None)
-    return Place(directory, obstacle=obstacle) if created is None else Place(created, create=True)
+    # the upper one of the missing directories on the way down that may be opened
+    for name in filter(None, goal.removeprefix(directory).split("/")):
+        below = posixpath.join(below, name)
+        if facts.kinds.get(below, PathKind.MISSING) is PathKind.MISSING and not _obstacle(below, goal, facts):
+            return Place(below, create=True)
+    return Place(directory, obstacle=obstacle)
 
 
 def _up_to(path: str, name: str) -> str | None:
     """Return the outermost directory of a name that a path is, or lies in."""
     parts = path.split("/")
     return "/".join(parts[: parts.index(name) + 1]) if name in parts else None
-
-
-def _openable_below(directory: str, goal: str, facts: PathFacts) -> Iterator[str]:
-    """Yield the missing directories on the way from a directory down to `goal` that may be opened, the upper
-    ones first."""
-    below = directory
-    for name in filter(None, goal.removeprefix(directory).split("/")):
-        below = posixpath.join(below, name)
-        if facts.kinds.get(below, PathKind.MISSING) is PathKind.MISSING and not _obstacle(below, goal, facts):
-            yield below
 
 
 def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:

@@ -140,7 +140,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
     if not thread.escapes:
         return
     first, last = thread.escapes[0], thread.escapes[-1]
-    call = next((call for call in (*thread.open_calls, *thread.calls) if call.id == last.call), None)
+    call = thread.find_call(last.call)
     policy, called = thread.policy_of(call) if call else thread.policy_at(last.at), call.at if call else None
     kernel, outside = EvidenceSource.KERNEL, f"outside {last.pane}"
     yield make_finding(

@@ -12,10 +12,15 @@ from agentdash.engine.judge.findings.command_sandbox import (
     child_mode_escalated,
     sandbox_silently_off,
 )
-from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.observations import check_observation, observation_evidence
+from agentdash.engine.judge.findings.policies import (
+    ParentPolicy,
+    inheritance_findings,
+    newest_request,
+    policy_changes,
+    request_findings,
+)
 from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for, startup_remedy
-from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
@@ -53,8 +58,6 @@ def judge_sandbox(
     Args:
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
-        parent_policy: the policies and observations of its parent, if it has one.
-        places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
     """
@@ -101,7 +104,7 @@ def judge_sandbox(
         evidence=tuple(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
-        unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
+        unread=tuple(_not_observed(thread, own, requests, awaits_request)),
         denials=_ledger(thread, places),
         requested=newest_request(thread, requests) if is_codex else _first(reversed(requests)),
     )
@@ -184,7 +187,6 @@ def _not_observed(
     thread: Thread,
     own: Sequence[SandboxObservation],
     requests: tuple[Requested, ...],
-    *,
     awaits_request: bool,
 ) -> Iterator[str]:
     """Yield what could not be observed, and limits the verdict."""
@@ -254,12 +256,7 @@ _Denied = tuple[Call, Denial]
 
 
 def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator[Finding]:
-    """Yield findings about denied calls, except for those that the thread got past.
-
-    Args:
-        state: of the thread.
-        places: what is known of the places that remedies name.
-    """
+    """Yield findings about denied calls, except for those that the thread got past."""
     denied = [(call, call.denial) for call in thread.calls if call.denial]
     cannot_start = [(call, denial) for call, denial in denied if denial.what == "sandbox"]
     if cannot_start:

@@ -152,13 +152,8 @@ def stopped(why: str, message: str) -> Fact:
 
 
 def crashed(call: Call | None, prompt: str, *, has_run: bool = True) -> Fact:
-    """Return that its process ended in the middle of a turn: in a command, or after a prompt.
-
-    Args:
-        call: the open call.
-        prompt: of the turn.
-        has_run: whether the call is known to have run, not only to have been asked for.
-    """
+    """Return that its process ended in the middle of a turn: in an open call, which is known to have run or
+    may only have been asked for, or after a prompt."""
     if call is None or not call.text:
         return Fact(FactKind.CRASHED, "ended before it answered", clean_line(prompt))
     form = ObjectForm.COMMAND if call.kind == "command" else ObjectForm.TEXT

@@ -282,12 +282,9 @@ def judge_nested(fleet: Fleet, nested: PaneOccupant) -> Assessment:
 
 
 def past_panes(fleet: Fleet, occupied: Container[PaneKey]) -> tuple[PastPane, ...]:
-    """Return the panes whose worker is gone, the newest last.
+    """Return the panes whose worker is gone, the newest last, but for those that have another one now.
 
     Panes that belong to another tmux server now, and those of servers that are not watched, are left out.
-
-    Args:
-        occupied: panes that have a worker now.
     """
     if not fleet.past_workers:
         return ()
@@ -318,11 +315,7 @@ def _is_watched(fleet: Fleet, server: str) -> bool:
 
 
 def _past_worker(fleet: Fleet, past: PastWorker, process: Process | None) -> Worker:
-    """Return a worker that is not in its pane any more.
-
-    Args:
-        process: the live process with its pid, if that is a worker CLI.
-    """
+    """Return a worker that is not in its pane any more; `process` has its pid, and is a worker CLI."""
     return Worker(
         id=past.worker,
         kind="pane",
@@ -441,13 +434,8 @@ def network_cut_denial(case: PaneFacts, text: str) -> SandboxDenial | None:
 
 
 def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
-    """Return the state of a worker that its sandbox stopped.
-
-    Args:
-        found: the denial and the sandbox.
-        at: when it was stopped (unix seconds).
-        how: what became of it, `it sits still`.
-    """
+    """Return the state of a worker that its sandbox stopped at a time (unix seconds), and how it fares since:
+    `it sits still`."""
     process, denial = found.sandbox.process, found.denial
     target = f" {denial.path}" if denial.path else " the network" if denial.what == "network" else ""
     source = EvidenceSource.SCREEN if denial.source is EvidenceSource.OUTPUT else denial.source

@@ -57,13 +57,8 @@ class SettledState(NamedTuple):
 
 
 def settle(history: History, assessment: Assessment, now: float) -> SettledState:
-    """Return the state to show: the assessed one, or the one before it until that has settled.
-
-    Args:
-        history: up to the newest event.
-        assessment: at `now`.
-        now: unix seconds.
-    """
+    """Return the state to show at a time (unix seconds): the assessed one, or the one before until that has
+    settled."""
     known = history.periods
     if not known and assessment.since is None:
         return SettledState(assessment, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.events import Key
 
-from agentdash.tui.terminal_driver import _KeyParser
+from agentdash.tui.textual_internals import _KeyParser
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,31 @@
-"""Compare what was asked for with what the agent was told that it has.
+"""Two policies compared: the one that was asked for with the one that the agent was told, a child's with its
+parent's, and a thread's own with the one before.
 
 A request counts from the start of its process to the start of the next one that ran the thread. It is
 compared with the first policy that the thread states in that time: what nothing asked for is not compared,
-nor is a request without such a policy.
+nor is a request without such a policy. A CLI with a screen may have been given another policy there before
+any file shows it: its first policy is compared only where the difference is what the settings that were read
+lead to, and later policies are requests themselves.
 
-A CLI with a screen may have been given another policy there before any file shows it: its first policy is
-compared only where the difference is what the settings that were read lead to, and later policies are
-requests themselves.
+A child inherits its parent's policy of the turn that spawns it (0.107+); a role may set its own. Approval
+policies may differ without a finding: 0.1xx gave children `never`, whatever the parent's was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.wording import make_finding, policy_evidence, policy_in_words
 from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Direction, Finding, FindingKind
-from agentdash.model.layers import DifferingField, LayerField, Reference
+from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField, Reference
+from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
@@ -50,6 +54,39 @@ _ROWS: Final = {
 _ROOTS: Final = RequestField.WRITABLE_ROOTS
 _COMPARED: Final = ("filesystem", "network", "approval", "reviewer")
 _UNSTATED: Final = (None, "", "unknown")
+_Earlier = Literal["parent", "before"]
+
+
+class ParentPolicy(msgspec.Struct, frozen=True):
+    """What a child is compared with: its parent's policies and the observations of its parent's commands."""
+
+    policies: tuple[PolicyPeriod, ...]
+    observations: tuple[SandboxObservation, ...]
+    cwd: str | None = None
+
+    def policy_at(self, at: float) -> PolicyPeriod | None:
+        """Return the parent's policy in force at a time (unix seconds); None before the first."""
+        return _stated_at(self.policies, at)
+
+
+def parent_policy(parent: Thread | None) -> ParentPolicy | None:
+    """Return what a child of this thread is compared with; None without a stated policy."""
+    if parent is None or not parent.policies:
+        return None
+    return ParentPolicy(parent.policies, parent.observations, parent.cwd)
+
+
+def _stated(periods: tuple[PolicyPeriod, ...]) -> list[PolicyPeriod]:
+    """Return the policies that the log states: a grant is for its thread alone (0.171)."""
+    return [replace(period, policy=period.stated, base=None) for period in periods if not period.is_by_grant]
+
+
+def _stated_at(periods: tuple[PolicyPeriod, ...], at: float) -> PolicyPeriod | None:
+    """Return the stated policy in force at a time (unix seconds); None before the first."""
+    return next((period for period in reversed(_stated(periods)) if period.since <= at), None)
+
+
+# ---------------------------------------------------------------- asked for, and told
 
 
 class _Turn(NamedTuple):
@@ -94,12 +131,7 @@ class _Difference(NamedTuple):
 def request_findings(
     thread: Thread, requests: Sequence[Requested], parent: ParentPolicy | None = None
 ) -> Iterator[Finding]:
-    """Yield the findings of requests that a thread did not get.
-
-    Args:
-        requests: what its processes, or its role, were asked for.
-        parent: the policies of its parent, if it has one.
-    """
+    """Yield the findings of what the processes of a thread, or its role, were asked for and did not get."""
     for turn in _turns(thread, requests):
         if turn.request.resumes and turn.before is not None and (found := _dropped(turn, turn.before)):
             yield found
@@ -108,7 +140,7 @@ def request_findings(
         if differences:
             is_role = any(each.origin.layer is RequestLayer.ROLE for each in differences)
             kind = FindingKind.ROLE_POLICY_IGNORED if is_role else FindingKind.REQUESTED_NOT_CONFIGURED
-            yield _finding(kind, turn, differences)
+            yield _request_finding(kind, turn, differences)
 
 
 def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
@@ -119,18 +151,9 @@ def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
         stated = next((at for at in thread.policy_lines if at >= request.since), None)
         if stated is None or (later is not None and stated >= later):
             continue
-        if (period := _stated_at(thread, stated)) is not None:
+        if (period := _stated_at(thread.policies, stated)) is not None:
             earlier = requests[number - 1] if number else None
-            yield _Turn(request, period, _stated_at(thread, request.since), earlier)
-
-
-def _stated_at(thread: Thread, at: float) -> PolicyPeriod | None:
-    """Return the policy in force at a time, without what was granted on request."""
-    index = thread.policy_index_at(at)
-    if index < 0:
-        return None
-    period = thread.policies[index]
-    return replace(period, policy=period.stated, base=None)
+            yield _Turn(request, period, _stated_at(thread.policies, request.since), earlier)
 
 
 def _differences(turn: _Turn, parent: ParentPolicy | None = None) -> Iterator[_Difference]:
@@ -228,19 +251,17 @@ def _dropped(turn: _Turn, before: PolicyPeriod) -> Finding | None:
     if not request.is_fixed or not _was_typed(turn, before):
         return None
     kept = replace(_as_request(before, request), given=request.given, given_origins=request.given_origins)
-    lost = turn._replace(request=kept)
-    differences = []
+    lost, differences = turn._replace(request=kept), []
     for each in _differences(lost):
-        if each.field not in (RequestField.FILESYSTEM, RequestField.NETWORK) or _is_typed(
-            request, each.field
-        ):
+        field = each.field
+        if field not in (RequestField.FILESYSTEM, RequestField.NETWORK) or _is_typed(request, field):
             continue
         # where it was asked for, if the thread has it as it was asked for
-        is_met = _value(request.policy, each.field) == _value(turn.period.policy, each.field)
-        differences.append(
-            each._replace(winner=each.winner or (request.origin(each.field) if is_met else None))
-        )
-    return _finding(FindingKind.RESUME_DROPPED_POLICY, lost, differences, "before") if differences else None
+        is_met = _value(request.policy, field) == _value(turn.period.policy, field)
+        differences.append(each._replace(winner=each.winner or (request.origin(field) if is_met else None)))
+    if not differences:
+        return None
+    return _request_finding(FindingKind.RESUME_DROPPED_POLICY, lost, differences, "before")
 
 
 def _was_typed(turn: _Turn, before: PolicyPeriod) -> bool:
@@ -259,7 +280,7 @@ def _is_typed(request: Requested, field: RequestField) -> bool:
 # ---------------------------------------------------------------- wording
 
 
-def _finding(
+def _request_finding(
     kind: FindingKind, turn: _Turn, differences: Sequence[_Difference], reference: Reference = "requested"
 ) -> Finding:
     directions = {each.direction for each in differences}
@@ -330,3 +351,175 @@ def remote_directory_finding(client: Process | None, thread: Thread) -> tuple[Fi
         fields=[DifferingField(LayerField.FILES, own, other, "configured", "requested", at)],
     )
     return (finding,)
+
+
+# ---------------------------------------------------------------- parents and children, before and after
+
+
+def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
+    """Yield how a child differs from its parent: in its policies, and in the network of its commands."""
+    for period in _stated(thread.policies):
+        above = parent.policy_at(period.since)
+        if above is None:
+            continue
+        if direction := _drift(above.policy, period.policy, parent.cwd, thread.cwd):
+            extent = "more" if direction == "wider" else "less"
+            role = f" Its role, {thread.role}, may set a policy of its own." if thread.role else ""
+            message = (
+                f"Children inherit their parent's policy; this one grants {extent} than its parent's.{role}"
+            )
+            kind = FindingKind.CHILD_POLICY_DRIFT
+            found = _policy_finding(kind, message, above, period, "parent", direction)
+            yield replace(found, severity="danger") if direction == "wider" else found
+        yield from _reviewer_drift(above, period, "parent")
+    yield from _network_less_than_parent(thread, parent)
+
+
+def policy_changes(thread: Thread) -> Iterator[Finding]:
+    """Yield one finding for all changes of a thread's own policy, and one for each change of its reviewer."""
+    pairs = list(pairwise(period for period in _stated(thread.policies) if _is_known(period.policy)))
+    changes = [(was, now) for was, now in pairs if _differs(was.policy, now.policy)]
+    if changes:
+        was, now = changes[-1]
+        before, after = was.policy.brief(), now.policy.brief()
+        change = f"from {before} to {after}"
+        if before == after:
+            fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
+            change = f"({', '.join(fields) or 'paths protected inside the writable ones'})"
+        is_online = now.policy.network is Network.ON and was.policy.network is not Network.ON
+        is_wider = bool(was.policy.grants_less_than(now.policy)) or is_online
+        message = f"Its policy changed {change}: commands are held against the one in force then."
+        direction: Direction = "wider" if is_wider else "narrower"
+        finding = _policy_finding(FindingKind.POLICY_CHANGED, message, was, now, "before", direction)
+        yield replace(finding, since=changes[0][1].since, count=len(changes))
+    for was, now in pairs:
+        yield from _reviewer_drift(was, now, "before")
+
+
+def _is_known(policy: Policy) -> bool:
+    return policy.filesystem is not Filesystem.UNKNOWN and policy.network is not Network.UNKNOWN
+
+
+def _differs(was: Policy, now: Policy) -> bool:
+    """Return whether two policies differ in what both of them state."""
+    same: dict[str, Any] = {"reviewer": now.reviewer, "profile": now.profile}
+    if set(was.rules) == set(now.rules):
+        same["rules"] = now.rules  # the strictest of those that fit a path decides, whatever the order
+    if None in (was.approval, now.approval):
+        same["approval"] = now.approval
+    return replace(was, **same) != now
+
+
+def _drift(parent: Policy, child: Policy, parent_cwd: str | None, child_cwd: str | None) -> Direction | None:
+    """Return whether a child may do less or more than its parent, apart from their directories."""
+    if not (_is_known(parent) and _is_known(child)):
+        return None
+    has_own_directory = child_cwd != parent_cwd
+    gained = set(parent.grants_less_than(child)) - ({child_cwd} if has_own_directory else set())
+    lost = set(child.grants_less_than(parent)) - ({parent_cwd} if has_own_directory else set())
+    if gained or _FREEDOM[child.network] > _FREEDOM[parent.network]:
+        return "wider"
+    return "narrower" if lost or child.network is not parent.network else None
+
+
+def _reviewer_drift(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -> Iterator[Finding]:
+    """Yield the finding where others answer approvals than before, or than those of the parent."""
+    before, after = was.policy.reviewer, now.policy.reviewer
+    if not before or not after or before == after:
+        return
+    earlier = "its parent's" if reference == "parent" else "before"
+    message = f"Approvals are answered by {after}, {earlier} were by {before}."
+    finding = _policy_finding(FindingKind.REVIEWER_DRIFT, message, was, now, reference)
+    field = DifferingField(LayerField.REVIEWER, before, after, "configured", reference, was.since, now.since)
+    yield replace(finding, configured=f"reviewer {before}", got=f"reviewer {after}", fields=(field,))
+
+
+def _policy_finding(
+    kind: FindingKind,
+    message: str,
+    was: PolicyPeriod,
+    now: PolicyPeriod,
+    reference: _Earlier,
+    direction: Direction | None = None,
+) -> Finding:
+    """Return a finding about two policies."""
+    fields = list(_policy_fields(was, now, reference))
+    got = policy_in_words(now.policy)
+    paths = next((field.actual for field in fields if field.name is LayerField.FILES), "")
+    if "," in paths:  # the same kind of policy, for other paths
+        got = got.replace(f"files {now.policy.filesystem}", f"files {paths}")
+    return make_finding(
+        kind,
+        message,
+        configured=policy_in_words(was.policy),
+        got=got,
+        since=now.since,
+        evidence=map(policy_evidence, (was, now)),
+        direction=direction,
+        fields=fields,
+    )
+
+
+def _policy_fields(was: PolicyPeriod, now: PolicyPeriod, reference: _Earlier) -> Iterator[DifferingField]:
+    """Yield the configured cells in which two policies differ."""
+    before, after = was.policy, now.policy
+    lost, gained = after.grants_less_than(before), before.grants_less_than(after)
+    files = str(after.filesystem)
+    if before.filesystem is after.filesystem and (lost or gained):
+        files = f"{files}, {f'not {lost[0]}' if lost else f'also {gained[0]}'}"
+    cells = [
+        (LayerField.FILES, str(before.filesystem), files),
+        (LayerField.NETWORK, str(before.network), str(after.network)),
+    ]
+    if reference == "before":
+        approvals = (before.approval or "not stated", after.approval or "not stated")
+        cells.append((LayerField.APPROVAL, *approvals))
+    for name, expected, actual in cells:
+        if expected != actual:
+            yield DifferingField(name, expected, actual, "configured", reference, was.since, now.since)
+
+
+def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
+    """Yield a finding where a child's commands lack the granted network that its parent's have."""
+    parents = _under_a_network(parent.observations, parent.policies)
+    cut = [each for each in _under_a_network(thread.observations, thread.policies) if _is_cut(each)]
+    if not parents or not cut or any(map(_is_cut, parents)):
+        return
+    free, first = parents[0], min(cut, key=lambda each: each.first)
+    name, expected, actual, lack = LayerField.NETWORK, HOST_NETWORK, OWN_NETWORK, "do not"
+    if first.own_network is None:
+        name, lack = LayerField.NETWORK_FLAG, "carry the flag that marks it as off"
+        expected, actual = free.network_flag or UNSET, first.network_flag or UNSET
+    yield make_finding(
+        FindingKind.CHILD_GOT_LESS,
+        f"Parent and child were granted the network: the parent's commands have it, the child's {lack}.",
+        configured=policy_in_words(thread.policies[first.policy].policy),
+        got=f"{first.quote}; its parent: {free.quote}",
+        since=first.first,
+        last=max(each.last for each in cut),
+        count=sum(each.count for each in cut),
+        evidence=(
+            Evidence(free.source, free.first, "parent-got", free.quote),
+            Evidence(first.source, first.first, "child-got", first.quote),
+        ),
+        calls=first.calls,
+        pids=first.pids,
+        fields=[DifferingField(name, expected, actual, "observed", "parent", free.last, first.last)],
+    )
+
+
+def _under_a_network(
+    observations: tuple[SandboxObservation, ...], policies: tuple[PolicyPeriod, ...]
+) -> list[SandboxObservation]:
+    """Return what the model's commands had while the policy in force granted the network."""
+    return [
+        each
+        for each in observations
+        if not each.by_user and each.policy >= 0 and policies[each.policy].policy.network is Network.ON
+    ]
+
+
+def _is_cut(observation: SandboxObservation) -> bool:
+    """Return whether a command has no network, by the kernel or else by the flag."""
+    is_own = observation.own_network
+    return observation.network_flag == "1" if is_own is None else is_own
