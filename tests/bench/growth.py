@@ -40,9 +40,7 @@ def measure(home: Path) -> None:
 def _costs(number: int) -> dict[str, float]:
     fleet = reduce(Fleet(), _events(number))
     fleet = reduce(fleet, [e.ProcessesCounted(at=1_003.0)])
-    started = e.ThreadStarted(
-        thread=_thread(number), at=1_003.5, line=1, cwd=_CWD, version="0.169.0", originator="codex-tui"
-    )
+    started = _started(_thread(number), 1_003.5)
     said = e.MessageLogged(thread=_thread(3), at=1_003.5, line=9, role="assistant", text="hello")
     drawn = e.PaneDrawn(at=1_003.5, key=PaneKey("default", "%3"), screen=("x",))
     process = next(iter(fleet.processes.values()))
@@ -84,23 +82,14 @@ def _events(number: int) -> list[e.Event]:
     for each in range(number):
         thread, key = _thread(each), PaneKey("default", f"%{each}")
         pane = Pane(
-            key=key,
-            session="s",
-            window=f"{each}:codex",
-            pid=1_000 + each,
-            command="codex",
-            title="codex",
-            width=100,
-            height=30,
-            server_pid=999,
-        )
+            key, session="s", window=f"{each}:codex", pid=1_000 + each, command="codex", title="codex",
+            width=100, height=30, server_pid=999,
+        )  # fmt: skip
         screen = ("some words of the screen of an agent at work",) * 28 + (f"prompt {each}",)
         prompt = f"fix the flaky test number {each} please"
         events += [
             e.FileSeen(thread=thread, at=1_000.0, path=f"/h/{thread}.jsonl", size=10, modified=1_000.0),
-            e.ThreadStarted(
-                thread=thread, at=1_000.0, line=1, cwd=_CWD, version="0.169.0", originator="codex-tui"
-            ),
+            _started(thread, 1_000.0),
             e.MessageLogged(thread=thread, at=1_001.0, line=2, role="user", text=prompt),
             e.PaneSeen(at=1_001.0, pane=pane),
             e.PaneDrawn(at=1_001.0, key=key, screen=screen),
@@ -110,9 +99,11 @@ def _events(number: int) -> list[e.Event]:
     return [*events, e.LocksSeen(at=1_002.0, holders={}, readable=True), e.ProcessesCounted(at=1_002.0)]
 
 
+def _started(thread: str, at: float) -> e.ThreadStarted:
+    return e.ThreadStarted(thread=thread, at=at, line=1, cwd=_CWD, version="0.169.0", originator="codex-tui")
+
+
 def _seen(pid: int, parent: int, name: str, started: float) -> e.ProcessSeen:
-    agent = "codex" if name == "codex" else None
-    process = Process(
-        key=ProcessKey(pid, started), ppid=parent, name=name, argv=(name,), cwd=_CWD, agent=agent
-    )
+    key, agent = ProcessKey(pid, started), "codex" if name == "codex" else None
+    process = Process(key=key, ppid=parent, name=name, argv=(name,), cwd=_CWD, agent=agent)
     return e.ProcessSeen(at=1_001.0, process=process)

@@ -39,13 +39,6 @@ _MEASURES: Final = {
 """The tests of each CLI."""
 
 
-def latest(cli: str) -> str:
-    """Return the newest release that npm serves; an empty text where it serves none."""
-    command = ["npm", "view", CLIS[cli].package, "version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    return done.stdout.strip()
-
-
 def differences(cli: str, version: str, workers: int) -> Iterator[str | None]:
     """Run the tests of a CLI with a release; yield for each what differs, or None."""
     tests = [str(_HERE / test) for test in _MEASURES[cli]]
@@ -95,7 +88,9 @@ def main() -> int:
         cli, _, version = each.partition("@")
         if cli not in _MEASURES:
             parser.error(f"no such CLI: {cli}")
-        version = version if version not in ("", "latest") else latest(cli)
+        if version in ("", "latest"):
+            view = ["npm", "view", CLIS[cli].package, "version"]
+            version = subprocess.run(view, capture_output=True, text=True, check=False).stdout.strip()
         if not version:
             print(f"{cli}: npm serves no release", flush=True)
             code = 2

@@ -116,14 +116,6 @@ class ClaudeLab(ScriptedLab):
         """Run `claude -p` to its end, and return what it printed."""
         return self.start(prompt, *arguments).communicate(timeout=scaled(_PRINT_LIMIT_S))[0]
 
-    def transcripts(self) -> list[Path]:
-        """Return its transcripts, those of sub-agents too."""
-        return sorted(self.config.glob("projects/**/*.jsonl"))
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return all records of its transcripts."""
-        return [json.loads(line) for path in self.transcripts() for line in path.read_bytes().splitlines()]
-
     def stop(self) -> None:
         """Kill what `start` has started."""
         for process in self._started:

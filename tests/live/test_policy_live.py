@@ -23,16 +23,8 @@ from tests.live.patience import scaled
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
 
 FOLDERS = (
-    "ws",
-    "ws/src",
-    "ws/.git",
-    "ws/.codex",
-    "ws/src/.git",
-    "other",
-    "other/.agents",
-    "other/deep/er",
-    "secret",
-    "secret/open",
+    *("ws", "ws/src", "ws/.git", "ws/.codex", "ws/src/.git"),
+    *("other", "other/.agents", "other/deep/er", "secret", "secret/open"),
 )
 """Directories that exist."""
 TRY = 'for p in "$@"; do if ( : > "$p/probe" ) 2>/dev/null; then echo "$p"; fi; done'
@@ -55,15 +47,9 @@ class Tree:
 
     def written(self, profile: Mapping[str, Any], cwd: str) -> set[str]:
         """Return the directories that a process with this profile can write."""
-        arguments = [
-            "--sandbox-policy-cwd",
-            cwd,
-            "--command-cwd",
-            cwd,
-            "--permission-profile",
-            json.dumps(profile),
-        ]
-        command = [str(self._helper), *arguments, "--", "bash", "-c", TRY, "try", *self.folders]
+        where = ["--sandbox-policy-cwd", cwd, "--command-cwd", cwd]
+        arguments = [*where, "--permission-profile", json.dumps(profile), "--"]
+        command = [str(self._helper), *arguments, "bash", "-c", TRY, "try", *self.folders]
         done = subprocess.run(
             command,
             cwd=cwd,

@@ -19,6 +19,7 @@ import pytest
 from tests.live.clis import new_root
 from tests.live.codex import install
 from tests.live.patience import scaled, wait_until
+from tests.live.tmux import outer_environment
 
 PROGRAM = Path(sys.executable).parent / "agentdash"
 HOSTILE = Path(__file__).parent / "hostile_tmux.py"
@@ -42,9 +43,8 @@ class Stage:
         self.script = self.workspace / "script"
         self.script.write_text(f"#!/bin/sh\necho escaped >> {self.mark}\n", "utf-8")
         self.script.chmod(0o755)
-        keep = {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "CODEX_"))}
         self.env = {
-            **keep,
+            **outer_environment(),
             "HOME": str(self.root),
             "TMUX_TMPDIR": str(self.sockets),
             "CODEX_HOME": str(self.root / ".codex"),
@@ -71,16 +71,8 @@ class Stage:
         assert server.stdout.readline() == b"listens\n"
 
     def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            env={**self.env, **env},
-            cwd=self.root,
-            capture_output=True,
-            text=True,
-            timeout=scaled(60),
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        options = {"cwd": self.root, "capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+        return subprocess.run(command, env=self.env | env, check=False, timeout=scaled(60), **options)
 
     def agentdash(self, *arguments: str, **env: str) -> str:
         done = self.run(str(PROGRAM), *arguments, **env)
@@ -136,19 +128,13 @@ def test_nothing_is_sent_to_a_worker_that_listens(
     assert detail.startswith("refused: the socket belongs to ")
     assert reason in detail
     inside = {"TMUX": f"{stage.default},1,0", "TMUX_PANE": "%0"}
-    for output in (
-        stage.agentdash("doctor"),
-        stage.agentdash("status", "%0"),
-        stage.agentdash("status", f"{other}:%0"),
-        stage.agentdash("status", "other:%0"),
-        stage.agentdash("explain", f"{other}:%0"),
-        stage.agentdash("status", "-L", "other"),
-        stage.agentdash("status", "-S", str(other)),
-        stage.agentdash("wait", f"{other}:%0", "--timeout", "1"),
-        stage.agentdash("split", **inside),
-        stage.agentdash("status", **inside),
+    for line in (
+        *("doctor", "status %0", f"status {other}:%0", "status other:%0", f"explain {other}:%0"),
+        *("status -L other", f"status -S {other}", f"wait {other}:%0 --timeout 1"),
     ):
-        assert "refused: the socket belongs to " in output
+        assert "refused: the socket belongs to " in stage.agentdash(*line.split())
+    for line in ("split", "status"):
+        assert "refused: the socket belongs to " in stage.agentdash(line, **inside)
     stage.agentdash("line", "--tmux", **inside)
     assert not stage.mark.exists()
     assert not stage.received.exists()

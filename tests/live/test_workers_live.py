@@ -55,12 +55,9 @@ def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
     return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
 
 
-NAMES = dict.fromkeys(("gemini", "qwen", "copilot"), "[[think]] think") | dict.fromkeys(
-    ("opencode", "kilo"), "A title"
-)
+PROMPTED, TITLED = ("gemini", "qwen", "copilot"), ("opencode", "kilo")
+NAMES = dict.fromkeys(PROMPTED, "[[think]] think") | dict.fromkeys(TITLED, "A title")
 """The first prompt, or the title that the model gave."""
-
-
 EVERY_CLI = list(NAMES) if os.environ.get("AGENTDASH_MATRIX") == "all" else list(NAMES)[:-1]
 """Kilo is a fork of OpenCode."""
 FAILURES = {
@@ -150,11 +147,7 @@ async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) ->
         async with watching(lab) as watched:  # its settings are read before it writes them itself
             pane = await lab.start(agent, *arguments, env={"SANDBOX": "0"})
             found = await watched.until(
-                lambda worker, pane=pane: (
-                    worker.pane is not None
-                    and worker.pane.key.id == pane.id
-                    and worker.sandbox.requested is not None
-                )
+                lambda worker, pane=pane: of(pane, *State)(worker) and bool(worker.sandbox.requested)
             )
         assert found.sandbox.verdict == ("mismatch" if is_asked else "match")
         kinds = [finding.kind for finding in found.sandbox.findings]
@@ -197,9 +190,7 @@ async def test_sandbox_around_opencode_is_named_by_what_built_it(
     async with watching(lab) as watched:
         found = await watched.until(
             lambda worker: (
-                worker.pane is not None
-                and worker.sandbox.applied is not None
-                and worker.sandbox.requested is not None
+                of(pane, *State)(worker) and bool(worker.sandbox.applied and worker.sandbox.requested)
             )
         )
     assert (found.sandbox.applied or "").startswith(named)

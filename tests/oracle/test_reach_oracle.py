@@ -54,22 +54,30 @@ class Tree:
         self.root = root
         self.random = random.Random(seed)
         self.directories = [root]
-        self.files: list[Path] = []
-        self.sockets: list[Path] = []
         self._close = ExitStack()
+        self.files = [self._below(f"f{number}") for number in range(60)]
         for number in range(60):
-            self._add_directory(number)
-        for number in range(180):
-            self._add_file(number)
-        for number in range(30):
-            self._add_socket(number)
+            path = self._below(f"d{number}")
+            path.mkdir()
+            self.directories.append(path)
+        self.files += [self._below(f"f{number}") for number in range(60, 180)]
+        for path in self.files:
+            path.write_text("x")
+        self.sockets = [root / f"s{number}" for number in range(30)]
+        for path in self.sockets:
+            server = self._close.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(str(path))
+            server.listen(64)
         for number in range(40):
-            self._add_link(number)
+            self._link(self._below(f"l{number}"))
         for path in [*self.files, *self.directories[1:], *self.sockets]:
             self._protect(path)
 
     def close(self) -> None:
         self._close.close()
+
+    def _below(self, name: str) -> Path:
+        return self.random.choice(self.directories) / name
 
     def questions(self, count: int) -> list[Question]:
         return [self._question() for _ in range(count)]
@@ -80,42 +88,19 @@ class Tree:
             return Question("connect", str(self.random.choice(self.sockets)), rearrange=True)
         path = self.random.choice([*self.files, *self.directories])
         if pick < 0.25:
-            path = self.random.choice(self.directories) / f"missing{self.random.randrange(9)}"
+            path = self._below(f"missing{self.random.randrange(9)}")
         elif pick < 0.3:
-            path = self.random.choice(self.directories) / "missing" / "below"
+            path = self._below("missing/below")
         elif pick < 0.35:
-            path = self.random.choice(self.directories) / ".." / self.random.choice(self.files).name
+            path = self._below("..") / self.random.choice(self.files).name
         action: Action = "read" if self.random.random() < 0.3 else "write"
         return Question(action, str(path), rearrange=True)
 
-    def _add_directory(self, number: int) -> None:
-        path = self.random.choice(self.directories) / f"d{number}"
-        path.mkdir()
-        self.directories.append(path)
-
-    def _add_file(self, number: int) -> None:
-        path = self.random.choice(self.directories) / f"f{number}"
-        path.write_text("x")
-        self.files.append(path)
-
-    def _add_socket(self, number: int) -> None:
-        path = self.root / f"s{number}"
-        server = self._close.enter_context(socket.socket(socket.AF_UNIX))
-        server.bind(str(path))
-        server.listen(64)
-        self.sockets.append(path)
-
-    def _add_link(self, number: int) -> None:
-        path = self.random.choice(self.directories) / f"l{number}"
-        targets = [
-            str(self.random.choice(self.files)),
-            os.path.relpath(self.random.choice(self.directories), path.parent),
-            "nowhere",
-            f"l{number}",
-            "/etc/hostname",
-            "/proc/self/cwd",
-        ]
-        path.symlink_to(self.random.choice(targets))
+    def _link(self, path: Path) -> None:
+        file, folder = self.random.choice(self.files), self.random.choice(self.directories)
+        near = os.path.relpath(folder, path.parent)
+        odd = ("nowhere", path.name, "/etc/hostname", "/proc/self/cwd")
+        path.symlink_to(self.random.choice([str(file), near, *odd]))
         self.files.append(path)
 
     def _protect(self, path: Path) -> None:
@@ -133,15 +118,9 @@ class Tree:
 
 def _grant(path: Path, user: int) -> None:
     """Add an access list that lets a user do everything."""
-    user_object, named, group_object, mask, others = 0x01, 0x02, 0x04, 0x10, 0x20
     none = 0xFFFFFFFF
-    entries = [
-        (user_object, 6, none),
-        (named, 7, user),
-        (group_object, 0, none),
-        (mask, 7, none),
-        (others, 0, none),
-    ]
+    # the owner, a named user, the group, the mask, others
+    entries = [(0x01, 6, none), (0x02, 7, user), (0x04, 0, none), (0x10, 7, none), (0x20, 0, none)]
     packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
     try:
         os.setxattr(path, "system.posix_acl_access", packed)

@@ -15,7 +15,6 @@ from agentdash.replay.family import find_family
 from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
-from agentdash.tui.keys import BY_ID
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.replay_app import ReplayApp, timeline
@@ -87,21 +86,6 @@ async def stage():
         await pilot.pause()
         await pilot.pause()
         yield Stage(app, pilot)
-
-
-@pytest.mark.parametrize(
-    ("key", "wanted"), [("next-failure", Mark.FAILURE | Mark.DENIAL), ("next-mark", MARKED)]
-)
-async def test_every_mark_is_gone_to_and_the_first_follows_the_last(stage, key, wanted):
-    marks = stage.player.index.marks
-    places = [n for n in range(1, len(marks) + 1) if marks[n - 1] & wanted]
-    stage.player.seek(0)
-    seen = []
-    for _ in [*places, 0]:
-        await stage.press(BY_ID[key].keys)
-        seen.append(stage.player.position)
-    assert places
-    assert seen == [*places, places[0]]
 
 
 async def test_the_scrubber_shows_what_v_goes_to(stage):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from pathlib import Path
-
 import pytest
 
-from agentdash.demo import day
 from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -39,12 +34,3 @@ def test_every_state_is_shown(minute: tuple[set[str], set[str]]) -> None:
 
 def test_every_finding_kind_is_shown(minute: tuple[set[str], set[str]]) -> None:
     assert minute[1] == set(FindingKind)
-
-
-def test_thread_ids_are_unique() -> None:
-    heads = (
-        path.read_bytes().partition(b"\n")[0] for path in Path(day.__file__).parent.glob("rollouts/*.jsonl")
-    )
-    assert [
-        thread for thread, n in Counter(json.loads(head)["payload"]["id"] for head in heads).items() if n > 1
-    ] == []
