@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from agentdash.agents.state_paths import state_paths
+from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.config import Config
+from agentdash.model.denials import PathFacts
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import resolve_path
 from agentdash.report.predictions import paths_under_policy
@@ -38,9 +40,9 @@ def test_opencode_ends_at_the_predicted_path(box: Box) -> None:
         Filesystem.WORKSPACE, Network.OFF, (PolicyRule("/", "read"), PolicyRule(str(box.workspace), "write"))
     )
     for expected in (places, places[:1]):
-        missing = [path for path in places if not Path(path).exists()]
-        found = paths_under_policy(policy, rows, env, str(box.workspace), missing)
-        needed = [path.path for path in found if path.denied and path.needed]
+        facts = PathFacts(kinds=path_kinds(places))
+        found = paths_under_policy(policy, rows, env, str(box.workspace), facts)
+        needed = [path.path for path in found if path.allowed is False and path.needed]
         assert needed == expected
         ended = box.run(box.argv(str(install("opencode")), "run", "-m", "no/model", "hello"))
         output = ended.stdout
