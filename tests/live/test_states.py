@@ -48,6 +48,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
         half = await seen.until(
             lambda w: walks.is_in(w, pane) and w.state is State.UNKNOWN and "out of sight" in w.assessment.why
         )
+        await seen.until(lambda w: any(link.to.startswith("session ses_") for link in w.links))
         assert "100x6 pane" in half.assessment.why
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "120", "-y", "40")
         taken = await walk(seen, lab, pane, walks.OPENCODE_TUI)
