@@ -16,7 +16,8 @@ _MAX_NESTING: Final = 50
 """Deeper scripts are not parsed: at ten frames a level Python's recursion limit is near."""
 
 _BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
-_END_OF_WORD: Final = r"(?=[ \t\n;&|()<>]|\Z)"
+_END_CHARACTERS: Final = " \t\n;&|()<>"
+_END_OF_WORD: Final = rf"(?=[{_END_CHARACTERS}]|\Z)"
 _CLOSING: Final = re.compile(rf"(?:then|do|done|fi|elif|else|esac|\}}){_END_OF_WORD}|\)|;;|;&|\Z")
 """What ends a list of statements; whoever began the list knows which."""
 _OPENING: Final = re.compile(rf"(?:if|while|until|for|select|case|\{{){_END_OF_WORD}|\(")
@@ -119,8 +120,10 @@ class _Parser:
         """Pass one of these words."""
         self._skip()
         for word in words:
-            if self._source.startswith(word, self._at):
-                self._at += len(word)
+            end = self._at + len(word)
+            is_whole = not word.isalpha() or self._source[end : end + 1] in _END_CHARACTERS
+            if is_whole and self._source.startswith(word, self._at):
+                self._at = end
                 return word
         raise _UnparsedError
 
