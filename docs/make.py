@@ -16,17 +16,13 @@ import click
 
 from agentdash.agents.knowledge import knowledge_table
 from agentdash.cli import app
+from agentdash.cli.options import SHARED
 from agentdash.config import default_text
 from agentdash.report.schemas import DOCUMENTS, schema
 from agentdash.tui.keys import KEYS, HandledBy
 from man.make import commands_of
 
 PAGES = Path(__file__).parent / "pages" / "reference"
-_SHARED = {
-    "fleet": ("codex_home", "socket_names", "socket_paths", "no_tmux", "everything"),
-    "host": ("hosts", "containers", "carriers", "ssh_config", "no_hosts"),
-}
-"""Options that many commands have: the page has them once."""
 
 
 def pages() -> dict[str, str]:
@@ -55,7 +51,7 @@ def commands() -> str:
         *(
             f"## {group.capitalize()} options\n\n"
             + _table(_options([each for each in app.params if each.name in names], context))
-            for group, names in _SHARED.items()
+            for group, names in SHARED.items()
         ),
         _command("agentdash", app, context),
     ]
@@ -72,7 +68,7 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
     if examples:
         parts.append("```text\n" + examples + "\n```")
     own = command.params
-    for group, names in _SHARED.items():
+    for group, names in SHARED.items():
         if set(names) <= {each.name for each in own}:
             parts.append(f"With the [{group} options](#{group}-options).")
             own = [each for each in own if each.name not in names]

@@ -22,6 +22,7 @@ from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
     RECORDING_OPTIONS,
+    SHARED,
     config_of,
     given_flags,
     options,
@@ -54,17 +55,17 @@ COMMANDS: Final = {
     "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
     "since": _Entry("since", "Look", "What happened since a time"),
-    "known": _Entry("attention", "Look", "The sandbox problems marked as known"),
+    "known": _Entry("attention", "Look", "List sandbox problems marked as known"),
     "status": _Entry("status", "Script", "The workers now, or as they change"),
     "wait": _Entry("wait", "Script", "Wait until a worker is in some state"),
     "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),
     "metrics": _Entry("metrics", "Script", "The fleet for Prometheus"),
-    "publish": _Entry("dashboard", "Script", "Write what sandboxed agents read"),
-    "notify": _Entry("notices", "Script", "A notice, to try its command"),
+    "publish": _Entry("dashboard", "Script", "Write the status file for sandboxed agents"),
+    "notify": _Entry("notices", "Script", "Send a test notice to its command"),
     "mcp": _Entry("mcp", "Script", "Answer agents over MCP"),
     "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
     "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
-    "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
+    "sessions": _Entry("sessions", "Audit", "List past and present sessions"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
     "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
     "completion": _Entry("config", "Set up", "Completion for bash, zsh and fish"),
@@ -91,6 +92,8 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         if debug_log.OPTION not in command.params:
             command.params.append(debug_log.OPTION)
+        shared = {name for names in SHARED.values() for name in names}
+        command.params.sort(key=lambda each: each.name in shared)
         return command
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -137,7 +140,7 @@ class _Commands(click.Group):
 @click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
-    """Show what coding agents are doing, why, and their sandboxes: configured and observed.
+    """Show what your coding agents are doing and why, and whether each sandbox is the one you configured.
 
     Without a command: the live dashboard.
 

@@ -83,8 +83,8 @@ class Tools:
         ] = None,
         timeout_seconds: Annotated[float, Field(ge=0, le=_MAX_WAIT_S)] = _DEFAULT_WAIT_S,
     ) -> str:
-        """Wait until a worker is in one of some states, and return its state and why. If the time is up, the
-        answer states that: call again."""
+        """Wait until a worker reaches one of the given states, and return that state and why. If the time is
+        up, the answer states that: call again."""
         try:
             states = tuple(map(State, until or ()))
         except ValueError as error:

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Names: TypeAlias = str | tuple[str, ...] | None
+SHARED: Final = {
+    "fleet": ("codex_home", "socket_names", "socket_paths", "no_tmux", "everything"),
+    "host": ("hosts", "containers", "carriers", "ssh_config", "no_hosts"),
+}
+"""Options that many commands have, by group: help lists them after those of the command itself."""
 _MAX_SECONDS: Final = 10 * 365 * 86_400.0
 """Ten years, the longest time of any option. Event loops and calendars fail at absurd times."""
 _MAX_HOST_CHARS: Final = 100
@@ -125,8 +130,8 @@ HOST_OPTIONS = (
         multiple=True,
         metavar="HOST",
         shell_complete=_host_names,
-        help="Also watch this host over ssh, [USER@]HOST[:PORT], or one of the configuration by its name; in"
-        " place of all of the configuration.",
+        help="Watch this host over ssh: [USER@]HOST[:PORT], or a name from config.toml. Replaces the"
+        " configured hosts.",
     ),
     click.option(
         "--container",

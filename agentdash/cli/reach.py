@@ -21,7 +21,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
     that: a seccomp filter, Landlock or a security module may refuse more. Of a worker without a running
     command it follows from the policy. Linux only; workers of other hosts are left out.
 
-    Exit code 2: the fleet, or none of TARGET's processes and policy, could be read.
+    Exit code 2: the fleet could not be read, or neither TARGET's processes nor its policy.
 
     \b
     agentdash reach %4

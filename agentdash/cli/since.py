@@ -31,8 +31,8 @@ def since(when: str, as_json: bool, **given: Any) -> int:
 
     TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), a span (8h, 90m, 2d, 1w), today or
     yesterday.
-    Read are the session files that were written since, and what a running dashboard has seen: waiting for
-    approvals is in none of the session files.
+    It reads the session files that were written since then, and what a running dashboard saw: only the latter
+    knows of waits for approval.
 
     Exit code 2: something could not be read.
 
@@ -40,7 +40,7 @@ def since(when: str, as_json: bool, **given: Any) -> int:
     agentdash since 22:00
     agentdash since 8h --json | jq '.rows[] | select(.kind == "waited")'
     """
-    from agentdash.cli.fleet_access import read_fleet
+    from agentdash.cli.fleet_access import exit_code, read_fleet
     from agentdash.cli.output import print_document, print_text, warn_unreadable
     from agentdash.report.since import since_lines, since_report
 
@@ -56,7 +56,7 @@ def since(when: str, as_json: bool, **given: Any) -> int:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
         print_text("\n".join(since_lines(report, width)))
     warn_unreadable(report.problems)
-    return 2 if report.problems else 0
+    return 2 if report.problems else exit_code(live, given)
 
 
 def _begin(text: str, now: float) -> float:

@@ -1,4 +1,4 @@
-"""`agentdash wait`: wait until a worker is in one of some states."""
+"""`agentdash wait`: wait until a worker reaches one of the given states."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def _complete_states(_: click.Context, __: click.Parameter, typed: str) -> list[
 )
 @json_option("wait/2")
 def wait(target: str, until: tuple[State, ...], timeout: float | None, as_json: bool, **given: Any) -> int:
-    """Wait until TARGET is in one of some states, and print its state.
+    """Wait until TARGET reaches one of the given states, and print that state.
 
-    Exit code 0: it is. 1: timed out, or the worker is gone. 2: no worker matches, or it cannot be observed.
+    Exit code 0: it did. 1: timed out, or the worker is gone. 2: no worker matches, or it cannot be observed.
     A worker that is not listed yet may take 10 s to appear.
 
     \b

@@ -87,8 +87,9 @@ def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     if not found:
         found = [path for _, path in other_logs(ClaudeHome()) if is_log_of(path, prefix)]
     if not found:
-        where = "; ".join([clean_line(str(home.root)), *problems])
-        raise LookupError(f"{clean_line(prefix)!r} is neither a session log nor a thread in {where}")
+        where = "; ".join([f"searched {home.root} and {ClaudeHome().root}", *problems])
+        told = f"is neither a session log nor the id of a session ({clean_line(where)})"
+        raise LookupError(f"{clean_line(prefix)!r} {told}")
     if len(found) > 1:
         raise LookupError(f"{clean_line(prefix)!r} is ambiguous: {len(found)} thread ids begin with it")
     return found[0].absolute()

@@ -147,11 +147,15 @@ def print_reach(report: ReachReport, console: Console) -> None:
         if worker.by is None:
             say(console, "not known: none of its processes is visible, and no policy is stated", 2)
             continue
-        seen = f"its {len(worker.pids)} processes" if worker.by == "processes" else "its policy"
+        seen = (
+            f"The rights of its {len(worker.pids)} processes"
+            if worker.by == "processes"
+            else "The rules of its policy"
+        )
         places = len(worker.reached) + worker.cannot
-        say(console, f"By {seen} it reaches at most {len(worker.reached)} of {places} places.", 2)
+        say(console, f"{seen} let it reach at most {len(worker.reached)} of {places} places.", 2)
         if worker.unknown:
-            say(console, f"Of {len(worker.unknown)} others it is not visible.", 2)
+            say(console, f"{len(worker.unknown)} more could not be checked.", 2)
         if worker.limits:
             say(console, f"What it may reach could still be blocked by {', '.join(worker.limits)}.", 2)
         for each in worker.reached:

@@ -578,7 +578,7 @@ class AgentDash(BaseApp[None]):
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
             self.root.zoom(PANE)
-            self.show_message(f"No tmux here has its pane {pane.window}: this is its screen.")
+            self.show_message(f"No tmux server here has its pane {pane.window}: this is its recorded screen.")
         else:
             going = self._switch_pane(self._go_to_pane, pane.key, worker.part)
             self.run_worker(going, group="go-to-pane", exclusive=True)

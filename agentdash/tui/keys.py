@@ -78,8 +78,8 @@ KEYS: Final = (
         ("attention", "a", "attention", "next", "To the next worker that needs you."),
         ("past", "x", "past", "all", "Show also past workers; again: hide them."),
         ("known", "K", "known", "known",
-         "You know of its worst sandbox problem: this kind counts no more in this directory until the policy "
-         "changes. Again: the next one's, then undo."),
+         "Mark its worst sandbox problem as known: this kind no longer counts in this directory until the "
+         "policy changes. Again: the next problem, then undo."),
     ),
     *_keys(
         "fleet",

@@ -110,7 +110,7 @@ async def test_jump(stage):
     await stage.press("j", "o")
     assert "No tmux pane is linked to Lagrange" in stage.message
     await stage.press("home", "o")
-    assert "this is its screen" in stage.message
+    assert "this is its recorded screen" in stage.message
     assert stage.app.root.panel.open_tab == "Screen"
     await stage.press("escape")
     stage.app._go_to_pane = go_to_pane

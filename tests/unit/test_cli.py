@@ -309,7 +309,7 @@ def test_a_wrong_replay_is_told_before_a_missing_terminal(home: Path) -> None:
     told = agentdash("replay", "nosuch", "--codex-home", str(home))
     known = agentdash("replay", "01a1fa8b-4086", "--codex-home", str(home))
     assert (told.returncode, known.returncode) == (2, 2)
-    assert "neither a session log nor a thread" in told.stderr
+    assert "neither a session log nor the id of a session" in told.stderr
     assert "--export" in known.stderr
 
 

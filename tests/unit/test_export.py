@@ -209,7 +209,7 @@ def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["no-such-thread", "--export", "x.html"], "neither a session log nor a thread"),
+        (["no-such-thread", "--export", "x.html"], "neither a session log nor the id of a session"),
         ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
         ([str(SPAWN[0]), "--export", "/dev/null/x.html"], "Not a directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),

@@ -230,3 +230,14 @@ def test_a_large_session_is_read_whole(home: Path, tmp_path: Path, monkeypatch: 
     document = msgspec.json.decode(CliRunner().invoke(since, given).stdout)
     denied = [row for row in document["rows"] if row["kind"] == "denied" and "kanban.db" in row["text"]]
     assert [row["worker"] for row in denied] == ["01a1fa8b-4086-7a32-8c43-2abbeb466a8c"]
+
+
+def test_a_source_that_is_not_there_is_no_problem() -> None:
+    """Nobody needs tmux or Codex; what cannot be read is one."""
+    sources = [
+        e.SourceSeen(at=NOW, name="tmux default", ok=False, detail="no server running"),
+        e.SourceSeen(at=NOW, name="codex", ok=False, detail="/home/me/.codex has no sessions yet"),
+        e.SourceSeen(at=NOW, name="processes", ok=False, detail="Permission denied"),
+    ]
+    report = since_report(build_snapshot(reduce(Fleet(), sources), NOW), None, NOW - 60, NOW)
+    assert report.problems == ["processes: Permission denied"]
