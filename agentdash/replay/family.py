@@ -82,12 +82,13 @@ def find_family(home: CodexHome, target: str) -> Family:
 def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     """Return the log of the only thread whose id begins so."""
     problems: dict[str, None] = {}
+    claude = ClaudeHome()
     rollouts = home.rollouts(lambda error: _note(error, problems))
     found = [path for path in rollouts if is_log_of(path, prefix)]
     if not found:
-        found = [path for _, path in other_logs(ClaudeHome()) if is_log_of(path, prefix)]
+        found = [path for _, path in other_logs(claude) if is_log_of(path, prefix)]
     if not found:
-        where = "; ".join([f"searched {home.root} and {ClaudeHome().root}", *problems])
+        where = "; ".join([f"searched {home.root} and {claude.root}", *problems])
         told = f"is neither a session log nor the id of a session ({clean_line(where)})"
         raise LookupError(f"{clean_line(prefix)!r} {told}")
     if len(found) > 1:

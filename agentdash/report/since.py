@@ -14,17 +14,14 @@ from rich.cells import cell_len
 from agentdash.model.denials import Remedy
 from agentdash.model.findings import DENIAL_KINDS, Finding, FindingKind
 from agentdash.model.fleet import StatePeriod
-from agentdash.model.pane import NO_SERVER
 from agentdash.model.secrets import mask_secrets
-from agentdash.model.source import NO_CODEX_HOME
+from agentdash.model.source import NO_CODEX_HOME, NOTHING_TO_READ
 from agentdash.model.states import State
 from agentdash.model.times import iso, lasted
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import cut, quantity
 
 RowKind = Literal["needs-you", "waited", "finding", "denied", "provider", "refused", "done", "ended"]
-_ABSENT: Final = (NO_SERVER, NO_CODEX_HOME, "has no sessions yet")
-"""Ends of the details of sources that are not there: nothing of theirs can have happened."""
 KINDS: Final[tuple[RowKind, ...]] = get_args(RowKind)
 """In the order of the report: the most urgent first."""
 _DAY_S: Final = 86_400.0
@@ -114,7 +111,7 @@ def since_report(live: Snapshot, seen: Snapshot | None, since: float, now: float
             *(
                 f"{source.name}: {source.detail}"
                 for source in live.failing_sources
-                if not source.detail.endswith(_ABSENT)
+                if not source.detail.endswith((*NOTHING_TO_READ, NO_CODEX_HOME))
             ),
             *(f"{worker.id}: {worker.assessment.why}" for worker in unread),
         ],

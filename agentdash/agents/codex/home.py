@@ -30,7 +30,7 @@ from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import NO_CODEX_HOME
+from agentdash.model.source import NO_CODEX_HOME, NO_SESSIONS
 from agentdash.model.times import parse_iso, possible_time
 
 _ROLLOUT_NAME: Final = re.compile(
@@ -163,7 +163,7 @@ def problem(home: CodexHome) -> str | None:
     for directory in (home.root, *home.roots):
         if not os.access(directory, os.R_OK | os.X_OK):
             return f"{clean_line(str(directory))} cannot be read: permission denied"
-    return None if home.roots else f"{where} has no sessions yet"
+    return None if home.roots else f"{where} {NO_SESSIONS}"
 
 
 # ---------------------------------------------------------------- whole files

@@ -24,10 +24,9 @@ from agentdash.documents.worker import ChangeReport, TickReport, WorkerReport
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
-from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
-from agentdash.model.source import Clock, Emit, FleetChannel
+from agentdash.model.source import NOTHING_TO_READ, Clock, Emit, FleetChannel
 from agentdash.model.worker import Worker
 
 HEARTBEAT_S: Final = 4.0
@@ -271,10 +270,6 @@ def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) ->
     return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"
 
 
-_ABSENT: Final = (NO_SERVER, "has no sessions yet")
-"""How the detail of a source ends that has nothing to read: tmux, a Codex home (`agents/codex/home.py`)."""
-
-
 class RemoteSource:
     """Watches other hosts.
 
@@ -339,7 +334,11 @@ class RemoteSource:
 
     def _events(self, host: RemoteHost) -> list[Event]:
         now, link = self._clock.now(), host.link
-        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not detail.endswith(_ABSENT)]
+        failed = [
+            f"{name}: {detail}"
+            for name, detail in host.failed_sources
+            if not detail.endswith(NOTHING_TO_READ)
+        ]
         is_well = link.state is LinkState.CONNECTED and not link.detail and not failed
         detail = "; ".join(part for part in (link.detail, *failed) if part)
         shown = detail or f"{len(host.workers)} workers, agentdash {link.version or '?'}"
