@@ -103,12 +103,17 @@ class Lab(ScriptedLab):
         """Let commands end that are `UNTIL_LET_GO`."""
         (self.workspace / "go").touch()
 
+    def rollouts(self) -> list[Path]:
+        """Return the rollouts, oldest first."""
+        return sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl"))
+
+    def count_ended(self) -> int:
+        """Return how many turns have ended."""
+        return sum(path.read_text("utf-8").count('"task_complete"') for path in self.rollouts())
+
     def threads(self) -> dict[str, str | None]:
         """Return the threads that have a rollout, oldest first, each with its parent."""
-        heads = (
-            file.read_bytes().partition(b"\n")
-            for file in sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl"))
-        )
+        heads = (file.read_bytes().partition(b"\n") for file in self.rollouts())
         metas = [json.loads(line)["payload"] for line, end, _ in heads if end]
         return {meta["id"]: meta.get("parent_thread_id") for meta in metas}
 

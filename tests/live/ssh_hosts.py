@@ -24,6 +24,7 @@ from agentdash.config import HostSettings
 from tests.live.clis import SetupError
 from tests.live.patience import wait_until
 from tests.live.terminal import restore_defaults
+from tests.live.tmux import write_program
 
 _SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 _SSHD_CONFIG = """
@@ -55,14 +56,11 @@ Host {name}
 
 def agentdash_for(folder: Path, home: Path, tmux: Path | None = None, **environment: str) -> Path:
     """Write a program `agentdash` that watches a Codex home and a tmux server, and return its path."""
-    program = folder / "agentdash"
     environment = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": "/nonexistent", **environment}
     command = ["env", "-u", "TMUX", *(f"{name}={value}" for name, value in environment.items())]
     command += [sys.executable, "-m", "agentdash", "--codex-home", str(home)]
     command += ["-S", str(tmux)] if tmux else ["--no-tmux"]
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-    program.chmod(0o755)
-    return program
+    return write_program(folder / "agentdash", f'exec {shlex.join(command)} "$@"')
 
 
 class SshHost:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from agentdash.model.worker import Worker
 from tests.live.clis import new_root
 from tests.live.codex import UNTIL_LET_GO, Lab, install
 from tests.live.watched import watching
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
 OpenLab = Callable[..., Lab]
 RULES = 'prefix_rule(pattern=["tail"], decision="allow")\nprefix_rule(pattern=["git", ["fetch", "pull"]])\n'

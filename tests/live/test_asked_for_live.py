@@ -27,6 +27,7 @@ from tests.live.conftest import OpenLab, Screens
 from tests.live.hands.dashboard import on
 from tests.live.hands.hands import AGENTDASH, Hands, lacks, shows
 from tests.live.patience import scaled, until
+from tests.live.tmux import write_program
 from tests.live.watched import watching, watching_config
 
 ROOT = Path(__file__).parents[2]
@@ -88,14 +89,11 @@ def receiving() -> Iterator[tuple[str, list[object]]]:
 
 @pytest.mark.parametrize(("number", "name"), enumerate(("ntfy", "slack", "desktop")))
 def test_recipes(number: int, name: str, tmp_path: Path) -> None:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "notify-send").write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/shown\n")
-    (tools / "notify-send").chmod(0o755)
+    notify_send = write_program(tmp_path / "bin/notify-send", f"printf '%s\\n' \"$@\" > {tmp_path}/shown")
     command = tomllib.loads(RECIPES[number])["command"]
     with receiving() as (address, received):
         places = dict.fromkeys(("https://ntfy.sh", "https://hooks.slack.com"), address)
-        for there, here in {**places, "notify-send": str(tools / "notify-send")}.items():
+        for there, here in {**places, "notify-send": str(notify_send)}.items():
             command = [part.replace(there, here) for part in command]
         env = settings(tmp_path, command)
         program = [sys.executable, "-m", "agentdash", "notify", "--test"]
@@ -173,11 +171,10 @@ async def test_claude_states_its_limit_in_its_record() -> None:
 
     with Subscribed(install(), script) as lab:
         lab.print("[[limit]] go", "--allowedTools", "Bash")
-        config = Config(codex_home=lab.home, claude_home=lab.config, tmux=False)
-        async with watching_config(config) as watched:
+        async with watching(lab) as watched:
             limited = await watched.until(is_limited)
             (limit,) = usage_limits([limited], time.time())
-            assert (limit.agent, limit.span, limit.home) == ("claude", "5h", str(lab.config))
+            assert (limit.agent, limit.span, limit.home) == ("claude", "5h", str(lab.claude_home))
 
 
 EDIT_ONE = "*** Begin Patch\n*** Update File: app.py\n@@\n-x = 1\n+x = 2\n*** End Patch"
@@ -260,7 +257,8 @@ async def test_one_file_in_two_worktrees(codex: OpenLab) -> None:
                 {"say": "done"},
             ]
         }
-        config = Config(codex_home=lab.home, claude_home=other.config, socket_paths=(lab.tmux, other.tmux))
+        servers = (lab.tmux, other.tmux)
+        config = Config(codex_home=lab.home, claude_home=other.claude_home, socket_paths=servers)
         async with watching_config(config) as watched:
             pane = await lab.tui()
             pane.submit("[[edit]] go")

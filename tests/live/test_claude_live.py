@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agentdash.config import Config
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
+from tests.live.conftest import Keep
 from tests.live.model_server import Script
 from tests.live.patience import command_seconds
-from tests.live.watched import Watched, watching_config
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+from tests.live.watched import watching
 
 # ---------------------------------------------------------------- cases with known truth
 
@@ -90,26 +86,18 @@ SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_
 
 
 @pytest.fixture
-def claude() -> Iterator[OpenLab]:
-    """Return a function that opens a lab; end all that runs in the labs after the test."""
-    with ExitStack() as labs:
+def claude(keep: Keep[ClaudeLab]) -> OpenLab:
+    """Return a function that opens a lab."""
 
-        def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
-            settings, missing = case.settings, {"without": case.without, "broken": case.broken}
-            lab = labs.enter_context(ClaudeLab(install(version), case.script, settings, **missing))
-            if case.role is not None:
-                (lab.config / "agents").mkdir()
-                (lab.config / "agents" / "free.md").write_text(case.role, "utf-8")
-            return lab
+    def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
+        missing = {"without": case.without, "broken": case.broken}
+        lab = keep(ClaudeLab(install(version), case.script, case.settings, **missing))
+        if case.role is not None:
+            (lab.claude_home / "agents").mkdir()
+            (lab.claude_home / "agents" / "free.md").write_text(case.role, "utf-8")
+        return lab
 
-        yield open_lab
-
-
-@asynccontextmanager
-async def watching(lab: ClaudeLab) -> AsyncIterator[Watched]:
-    config = Config(codex_home=lab.home, claude_home=lab.config, socket_paths=(lab.tmux,))
-    async with watching_config(config) as watched:
-        yield watched
+    return open_lab
 
 
 def is_session(worker: Worker) -> bool:
@@ -122,7 +110,7 @@ def kinds_of(worker: Worker) -> set[FindingKind]:
 
 def afterwards(lab: ClaudeLab) -> list[dict[str, Any]]:
     """Return the sessions of a new agentdash, for which only files are left."""
-    workers = lab.document("status", CLAUDE_CONFIG_DIR=str(lab.config))["workers"]
+    workers = lab.document("status", CLAUDE_CONFIG_DIR=str(lab.claude_home))["workers"]
     return [worker for worker in workers if worker["kind"] == "claude-session"]
 
 
@@ -253,7 +241,7 @@ async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:
     wanted = json.loads(finding["remedy"])
     assert wanted == {"sandbox": {"filesystem": {"allowWrite": [f"{lab.user}/state"]}}}
     merged = {**ON, "sandbox": {**ON["sandbox"], **wanted["sandbox"]}}
-    (lab.config / "settings.json").write_text(json.dumps(merged))
+    (lab.claude_home / "settings.json").write_text(json.dumps(merged))
     lab.print("[[go]] go")
     assert (lab.user / "state" / "db").exists()
     assert not (lab.user / "other" / "db").exists()

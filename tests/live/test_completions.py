@@ -6,14 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.live.patience import wait_until
-from tests.live.tmux import TmuxServer
+from tests.live.tmux import ROOT, TmuxServer, write_program
 
-ROOT = Path(__file__).parents[2]
 RC = {"bash": ".bashrc", "zsh": ".zshrc"}
 CASES = [
     ("agentdash stat", "agentdash status"),
@@ -35,11 +33,9 @@ class Shell(TmuxServer):
         self.name = name
         self.home = self.folder / "home"
         programs = self.folder / "bin"
-        for directory in (self.home / ".config" / "fish" / "completions", programs):
-            directory.mkdir(parents=True)
-        program = programs / "agentdash"
-        program.write_text(f'#!/bin/sh\ncd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"\n')
-        program.chmod(0o755)
+        (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
+        run = f'cd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"'
+        program = write_program(programs / "agentdash", run)
         config = self.home / ".config" / "agentdash" / "config.toml"
         config.parent.mkdir()
         config.write_text("[hosts.build1]\n")

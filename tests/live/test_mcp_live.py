@@ -71,7 +71,7 @@ def test_claude_asks_about_a_worker(tmp_path: Path) -> None:
     # several times: at the first, Claude Code may not have written its session yet
     script = {"ask": [call, call, call, {"say": "done"}]}
     with claude.ClaudeLab(claude.install(), script) as lab:
-        server = _server(tmp_path, lab.home, CLAUDE_CONFIG_DIR=str(lab.config))
+        server = _server(tmp_path, lab.home, CLAUDE_CONFIG_DIR=str(lab.claude_home))
         config = json.dumps({"mcpServers": {"agentdash": server}})
         allowed = ("--allowedTools", "mcp__agentdash__status")
         assert "done" in lab.print("[[ask]] who is there?", "--mcp-config", config, *allowed)

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from agentdash.agents.codex.policy_formats import from_profile
 from tests.live.clis import new_root
 from tests.live.codex import install
 from tests.live.patience import scaled
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
 
 FOLDERS = (
     *("ws", "ws/src", "ws/.git", "ws/.codex", "ws/src/.git"),

@@ -18,9 +18,8 @@ import pytest
 from tests.live.claude import install as install_claude
 from tests.live.codex import install as install_codex
 from tests.live.patience import scaled, wait_until
-from tests.live.tmux import TmuxServer
+from tests.live.tmux import ROOT, TmuxServer, write_program
 
-ROOT: Final = Path(__file__).parents[2]
 TRANSCRIPT: Final = next((ROOT / "tests/data/claude/2.1.197/off/projects").glob("*/*.jsonl"))
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
 ELSEWHERE: Final = {
@@ -85,7 +84,6 @@ class Machine(TmuxServer):
         super().__init__()
         self.home = folder / "home"
         programs = folder / "bin"
-        programs.mkdir()
         (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
         day = self.home / ".codex" / "sessions" / "2026" / "11" / "20"
         day.mkdir(parents=True)
@@ -102,9 +100,7 @@ class Machine(TmuxServer):
             ("claude", f'exec "{install_claude()}" "$@"'),
             ("aider", "sleep 1000"),
         ):
-            program = programs / name
-            program.write_text(f"#!/bin/sh\n{text}\n")
-            program.chmod(0o755)
+            write_program(programs / name, text)
         kept = {name: os.environ[name] for name in ("LANG", "TZ") if name in os.environ}
         self.tmux_env = {
             **kept,

@@ -108,7 +108,7 @@ async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tm
         await watched.until(thread_in(State.COMPLETED))
 
     (thread,) = lab.threads()
-    (rollout,) = lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
+    (rollout,) = lab.rollouts()
     assert len(leaks(rollout.read_text("utf-8"))) > 100
     recorded = "".join(path.read_text("utf-8") for path in sorted(journal.iterdir()))
     assert "import time; time.sleep" in recorded

@@ -19,7 +19,7 @@ import pytest
 from tests.live.clis import new_root
 from tests.live.codex import install
 from tests.live.patience import scaled, wait_until
-from tests.live.tmux import outer_environment
+from tests.live.tmux import outer_environment, write_program
 
 PROGRAM = Path(sys.executable).parent / "agentdash"
 HOSTILE = Path(__file__).parent / "hostile_tmux.py"
@@ -40,9 +40,7 @@ class Stage:
         self.workspace.mkdir()
         self.received = self.folder / "received"
         self.mark = self.root / "escaped"
-        self.script = self.workspace / "script"
-        self.script.write_text(f"#!/bin/sh\necho escaped >> {self.mark}\n", "utf-8")
-        self.script.chmod(0o755)
+        self.script = write_program(self.workspace / "script", f"echo escaped >> {self.mark}")
         self.env = {
             **outer_environment(),
             "HOME": str(self.root),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +14,6 @@ from tests.live import codex as codex_cli
 from tests.live.conftest import OpenLab
 from tests.live.watched import thread_in, watching
 from tests.live.workers import opencode_command
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
 VERSIONS = ("0.114.0", "0.169.0", codex_cli.VERSION)
 WORKSPACE = ("-s", "workspace-write")

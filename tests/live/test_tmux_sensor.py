@@ -105,7 +105,6 @@ def before_each_call(do: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sensor, "run_commands", run)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process has run")
 async def test_a_server_has_news_once_it_has_run(tmux: Tmux) -> None:
     pane = tmux.open("read -r line; echo drawn; exec sleep 1000")
     observer = Observer()

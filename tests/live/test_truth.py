@@ -7,7 +7,6 @@ import asyncio
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,10 @@ import pytest
 
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live import walks
 from tests.live.codex import MENU, UNTIL_LET_GO, VERSION
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, until, wait_until
-from tests.live.watched import Watched, is_judged, thread_in, watching
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
+from tests.live.watched import Watched, is_in, is_judged, thread_in, watching
 
 FULL = ("-s", "danger-full-access")
 HELD = {
@@ -46,26 +42,21 @@ async def test_two_tuis_of_one_daemon(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         for name in ("first", "second"):
             pane = await lab.tui()
-            fresh = await seen.until(lambda w, pane=pane: w.kind == "pane" and walks.is_in(w, pane))
+            fresh = await seen.until(lambda w, pane=pane: w.kind == "pane" and is_in(w, pane))
             assert fresh.agent.name == "codex"
             pane.submit(f"[[work]] {name}")
             await seen.until(
                 lambda w, pane=pane: (
-                    w.kind == "codex-thread"
-                    and walks.is_in(w, pane)
-                    and "is running (pid" in w.assessment.why
+                    w.kind == "codex-thread" and is_in(w, pane) and "is running (pid" in w.assessment.why
                 )
             )
             lab.let_go()
             found = await seen.until(
                 lambda w, name=name: w.state is State.COMPLETED and w.name == f"[[work]] {name}"
             )
-            assert walks.is_in(found, pane)
+            assert is_in(found, pane)
             (lab.workspace / "go").unlink()
-    heads = [
-        json.loads(path.read_bytes().partition(b"\n")[0])["payload"]
-        for path in lab.home.glob("sessions/*/*/*/*.jsonl")
-    ]
+    heads = [json.loads(path.read_bytes().partition(b"\n")[0])["payload"] for path in lab.rollouts()]
     assert {head["originator"] for head in heads} == {"codex-tui"}
 
 
@@ -191,8 +182,6 @@ async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
         nested = await seen.until(lambda w: "nested-sandbox" in kinds(w))
     assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", ["nested-sandbox"])
 
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
 
 CASES = [("exec", "0.169.0"), ("exec", VERSION), ("tui", VERSION)]
 FORGE = "CODEX_SANDBOX=seatbelt CODEX_THREAD_ID={} sh -c '{}'"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,11 @@ from agentdash.model.worker import Worker
 from agentdash.replay.library.search import TextSearch
 from agentdash.report.audit import audit
 from tests.live.clis import install
+from tests.live.conftest import Keep
 from tests.live.model_server import Script
-from tests.live.workers import WorkerLab, WorkerPane, watching
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")
+from tests.live.tmux import write_program
+from tests.live.watched import is_in, watching
+from tests.live.workers import WorkerLab, WorkerPane
 
 OpenLab = Callable[[Script], WorkerLab]
 WAIT = "until [ -e go ]; do sleep 0.1; done; echo went"
@@ -37,22 +36,14 @@ SCRIPT: Script = {
 
 
 @pytest.fixture
-def workers(report_screens: Callable[[Callable[[], dict[str, str]]], None]) -> Iterator[OpenLab]:
-    """Return a function that opens a lab; end all that runs in the labs after the test."""
-    with ExitStack() as labs:
-
-        def open_lab(script: Script) -> WorkerLab:
-            lab = WorkerLab(script)
-            labs.callback(lab.close)
-            report_screens(lab.screens)
-            return lab
-
-        yield open_lab
+def workers(keep: Keep[WorkerLab]) -> OpenLab:
+    """Return a function that opens a lab."""
+    return lambda script: keep(WorkerLab(script))
 
 
 def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
     """Whether a worker is that of a pane, in one of these states."""
-    return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
+    return lambda worker: is_in(worker, pane) and worker.state in states
 
 
 PROMPTED, TITLED = ("gemini", "qwen", "copilot"), ("opencode", "kilo")
@@ -163,10 +154,7 @@ def _around(lab: WorkerLab) -> tuple[tuple[str, ...], dict[str, str]]:
 
     It looks for files to protect with ripgrep: one that finds none does as well.
     """
-    programs = lab.root / "bin"
-    programs.mkdir()
-    (programs / "rg").write_text("#!/bin/sh\nexit 1\n", "utf-8")
-    (programs / "rg").chmod(0o755)
+    programs = write_program(lab.root / "bin" / "rg", "exit 1").parent
     places = [str(lab.root), "/tmp"]
     settings = {
         "filesystem": {"allowWrite": places, "denyRead": [], "denyWrite": []},

@@ -30,6 +30,14 @@ def outer_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "CODEX_"))}
 
 
+def write_program(path: Path, script: str) -> Path:
+    """Write a program of the shell, with the directories above it; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    path.chmod(0o755)
+    return path
+
+
 class TmuxServer:
     """A tmux server of its own, ended after the block, or by `close`.
 
@@ -157,6 +165,7 @@ class ScriptedLab(TmuxServer):
         self.root = new_root()
         self.home = self.root / "home"
         """The CODEX_HOME to watch."""
+        self.claude_home = self.root / "claude"
         self.state = self.folder / "state"
         """The XDG_STATE_HOME of agentdash beside it."""
         self.workspace = self.root / "workspace"

@@ -15,8 +15,8 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.journal import Recorder
-from tests.live.codex import Lab
 from tests.live.patience import within
+from tests.live.tmux import ScriptedLab, TmuxPane
 
 Wanted = Callable[[Worker], bool]
 
@@ -24,6 +24,11 @@ Wanted = Callable[[Worker], bool]
 def is_judged(worker: Worker) -> bool:
     """Return whether a worker has a verdict: first what was asked for is read, or found to be unreadable."""
     return worker.sandbox.verdict != "unverified"
+
+
+def is_in(worker: Worker, pane: TmuxPane) -> bool:
+    """Return whether a worker runs in a pane."""
+    return worker.pane is not None and worker.pane.key.id == pane.id
 
 
 def thread_in(*states: State) -> Wanted:
@@ -108,7 +113,8 @@ async def watching_config(config: Config, journal: Path | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def watching(lab: Lab, journal: Path | None = None) -> AsyncIterator[Watched]:
-    """Run a hub over a lab with Codex, and record it if there is a directory for it."""
-    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), journal) as watched:
+async def watching(lab: ScriptedLab, journal: Path | None = None) -> AsyncIterator[Watched]:
+    """Run a hub over a lab, and record it if there is a directory for it."""
+    config = Config(codex_home=lab.home, claude_home=lab.claude_home, socket_paths=(lab.tmux,))
+    async with watching_config(config, journal) as watched:
         yield watched

@@ -1,13 +1,9 @@
 """The table of faults in files, names, settings and environments, for `python -m tests.torture`."""
 
-# ruff: noqa: PLC0415 - nothing of the package is imported before `preload`
-
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import pkgutil
 import resource
 import shutil
 import sqlite3
@@ -18,27 +14,12 @@ from typing import Final
 import msgspec
 import zstandard
 
+from agentdash.store.status_file import status_file
 from tests.torture.stage import BAD, GOOD, GOOD_FILE, Place, Row, Stage
 
-_IMPORTED_LATE: Final = """
-encodings.ascii encodings.idna html platformdirs.unix tomllib multiprocessing.pool
-websockets.asyncio.client watchfiles rich.table ahocorasick_rs
-"""
-"""Modules that commands import when they run."""
 _MAX_STDERR_LINES: Final = 8
 Arrange = Callable[[Place], object]
 Codes = Mapping[str, tuple[int, ...]]
-
-
-def preload() -> None:
-    """Import everything now: an unprivileged user may not be able to read the files of this Python."""
-    import agentdash
-
-    for module in pkgutil.walk_packages(agentdash.__path__, "agentdash."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    for name in _IMPORTED_LATE.split():
-        importlib.import_module(name)
 
 
 # ---------------------------------------------------------------- what is in the way
@@ -95,8 +76,6 @@ def _chain(place: Place) -> None:
 
 
 def _bad_status_file(place: Place) -> None:
-    from agentdash.store.status_file import status_file
-
     place.state.mkdir(mode=0o700, exist_ok=True)
     os.environ["XDG_STATE_HOME"] = str(place.state.parent)
     (place.state / status_file(place.home).name).write_bytes(b"\xff")
@@ -336,7 +315,7 @@ def add(
     def play(stage: Stage) -> Iterator[str]:
         for command in commands:
             arguments = [part.format(good=GOOD, root=stage.place.root) for part in command.split()]
-            done = stage.fork(arguments)
+            done = stage.run(*arguments)
             if done.code is None:
                 yield f"`{command}` hangs"
             elif done.code not in (codes or {}).get(command.split()[0], (0, 1, 2)):

@@ -38,7 +38,7 @@ from agentdash.cli import COMMANDS
 from tests.live.clis import new_root
 from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
-from tests.live.tmux import panes
+from tests.live.tmux import panes, write_program
 from tests.torture.stage import GOOD, make_place
 
 _DRAWS: Final = """
@@ -336,9 +336,7 @@ def main() -> int:
         (root / "export").mkdir()
         (root / "export/out.md").touch()
         # an ssh that reaches no host: what the real one reads and writes is its own
-        ssh = programs / "ssh"
-        ssh.write_text("#!/bin/false\n")
-        ssh.chmod(0o755)
+        write_program(programs / "ssh", "exit 1")
         env["PATH"] = f"{programs}:{env['PATH']}"
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing

@@ -15,7 +15,7 @@ from typing import Final
 from tests.bench.meter import usage
 from tests.live.patience import scaled
 from tests.live.terminal import READY, Terminal
-from tests.live.tmux import panes
+from tests.live.tmux import panes, write_program
 from tests.torture.stage import GOOD, Row, Stage, becomes, quits, source, whole
 
 Play = Callable[[Stage], Iterator[str]]
@@ -247,10 +247,8 @@ def proc(stage: Stage) -> Iterator[str]:
 def other_version(stage: Stage) -> Iterator[str]:
     """A server is asked by its own program, which speaks its protocol."""
     stage.cleanup.enter_context(panes(3, stage.env, ["sleep", "1000"], stage.as_user))
-    fake = stage.place.root / "bin" / "tmux"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 'protocol version mismatch (client 8, server 7)' >&2\nexit 1\n")
-    fake.chmod(0o755)
+    mismatch = "echo 'protocol version mismatch (client 8, server 7)' >&2\nexit 1"
+    fake = write_program(stage.place.root / "bin" / "tmux", mismatch)
     stage.env["PATH"] = f"{fake.parent}:{stage.env['PATH']}"
     done = stage.run("status", "--json")
     yield from whole(done)
