@@ -1,4 +1,4 @@
-"""Real Codex workers of other hosts, over real sshd's and in a container; and which ssh connection is shared."""
+"""Real Codex workers of other hosts, over sshd and in a container; and which ssh connections are shared."""
 
 from __future__ import annotations
 
