@@ -27,6 +27,7 @@ _MEASURES: Final = {
         "test_states.py::test_codex_tui",
         "test_states.py::test_codex_exec",
         "test_truth.py",
+        "test_recorded.py",
         "test_requested.py",
         "test_reports.py",
         "test_allowed.py",

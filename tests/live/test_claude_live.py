@@ -17,7 +17,7 @@ from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
 from tests.live.conftest import Keep
 from tests.live.model_server import Script
 from tests.live.patience import command_seconds
-from tests.live.watched import watching
+from tests.live.watched import in_pane, is_observed, watching
 
 # ---------------------------------------------------------------- cases with known truth
 
@@ -132,12 +132,10 @@ async def test_sandbox_of_a_running_command(
     async with watching(lab) as watched:
         running = lab.start("[[go]] go", *CASES[name].arguments)
         worker = await watched.until(
-            lambda w: (
-                is_session(w)
-                and w.sandbox.requested is not None
-                and w.sandbox.got.sandboxed is not None
-                and (w.sandbox.verdict, kinds_of(w)) == (verdict, kinds)
-            )
+            is_session,
+            is_observed,
+            lambda w: w.sandbox.requested is not None and kinds_of(w) == kinds,
+            verdict=verdict,
         )
         assert worker.sandbox.got.sandboxed is (name == "on")
         await asyncio.to_thread(running.communicate)
@@ -185,11 +183,8 @@ async def test_mode_of_a_sub_agent(claude: OpenLab, version: str) -> None:
         await asyncio.to_thread(running.communicate)
         has_escalated = has_written(lab)
         await watched.until(
-            lambda w: (
-                w.parent is not None
-                and w.state in (State.COMPLETED, State.FAILED_PERMISSION)
-                and (FindingKind.CHILD_MODE_ESCALATED in kinds_of(w)) is has_escalated
-            )
+            lambda w: w.parent is not None and w.state in (State.COMPLETED, State.FAILED_PERMISSION),
+            lambda w: (FindingKind.CHILD_MODE_ESCALATED in kinds_of(w)) is has_escalated,
         )
     assert has_escalated is (version != VERSION)
 
@@ -203,30 +198,20 @@ async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
     async with watching(lab) as watched:
         pane = await lab.tui("--permission-mode", "default")
         pane.submit("[[go]] go on, please")
-        worker = await watched.until(
-            lambda w: (
-                is_session(w)
-                and w.pane is not None
-                and w.state is State.RUNNING
-                and w.sandbox.verdict == "match"
-            )
-        )
+        worker = await watched.until(is_session, in_pane(pane, State.RUNNING), verdict="match")
         snapshot = watched.snapshot
         assert snapshot is not None
-        in_pane = [w for w in snapshot.workers if w.pane is not None and w.pane.key == worker.pane.key]
-        assert [w.id for w in in_pane] == [worker.id]
+        assert [w.id for w in filter(in_pane(pane), snapshot.workers)] == [worker.id]
         lab.model.release("answer")
-        await watched.until(lambda w: w.id == worker.id and w.state is State.COMPLETED)
+        await watched.until(id=worker.id, state=State.COMPLETED)
         pane.submit("[[write]] write it")
-        await watched.until(  # the session file may be ahead of the transcript, which has the path
-            lambda w: (
-                w.id == worker.id
-                and w.state is State.WAITING_APPROVAL
-                and "/opt/outside/x" in w.assessment.why
-            )
+        # the session file may be ahead of the transcript, which has the path
+        outside = await watched.until(
+            in_pane(pane, State.WAITING_APPROVAL), lambda w: "/opt/outside/x" in w.assessment.why
         )
+        assert outside.id == worker.id
         pane.keys("Escape")
-        await watched.until(lambda w: w.id == worker.id and w.state is State.INTERRUPTED)
+        await watched.until(id=worker.id, state=State.INTERRUPTED)
 
 
 async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:

@@ -113,9 +113,9 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
     await until(lambda: flagged.run_tmux(*is_over).strip() == "1", "the end of the run")
 
     async with watching(tmp_path, **ssh_hosts(build1, gpu2)) as watched:
-        waiting = await watched.until(lambda w: w.host == "build1" and thread_in(State.WAITING_APPROVAL)(w))
-        done = await watched.until(lambda w: w.host == "gpu2" and thread_in(State.COMPLETED)(w))
-        await watched.until(lambda w: w.id == done.id and w.sandbox.verdict == "mismatch")
+        waiting = await watched.until(thread_in(State.WAITING_APPROVAL), host="build1")
+        done = await watched.until(thread_in(State.COMPLETED), host="gpu2")
+        await watched.until(id=done.id, verdict="mismatch")
 
         # beside them, another agentdash on each host
         async with directly(asking) as at_build1, directly(flagged) as at_gpu2:
@@ -130,22 +130,20 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
 
         # cut: the sshd and its sessions are killed
         gpu2.stop()
-        lost = await watched.until(lambda w: w.id == done.id and w.state is State.UNREACHABLE)
+        lost = await watched.until(id=done.id, state=State.UNREACHABLE)
         assert "no news from gpu2" in lost.assessment.why
         assert not lost.needs_you
         await watched.until_snapshot(
             lambda each: {w.state for w in workers_of(each, "build1")} == {State.WAITING_APPROVAL}
         )
         gpu2.start()
-        await watched.until(
-            lambda w: w.id == done.id and w.state is State.COMPLETED and w.sandbox.verdict == "mismatch"
-        )
+        await watched.until(id=done.id, state=State.COMPLETED, verdict="mismatch")
 
         # stopped: the connection stays, and nothing comes over it
         assert build1.signal_agentdash(signal.SIGSTOP) == 1
-        await watched.until(lambda w: w.id == waiting.id and w.state is State.UNREACHABLE)
+        await watched.until(id=waiting.id, state=State.UNREACHABLE)
         build1.signal_agentdash(signal.SIGCONT)
-        await watched.until(lambda w: w.id == waiting.id and w.state is State.WAITING_APPROVAL)
+        await watched.until(id=waiting.id, state=State.WAITING_APPROVAL)
 
 
 async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(

@@ -40,7 +40,7 @@ from tests.live.codex import Lab, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled
 from tests.live.tmux import kill_all, outer_environment, write_program
-from tests.live.watched import watching_config
+from tests.live.watched import kinds, watching_config
 
 WORKSPACE_WRITE = ("-c", 'sandbox_mode="workspace-write"')
 CONFIG: Final = """\
@@ -360,9 +360,7 @@ async def test_worker_of_a_sandboxed_tmux_server(box: Box, tmp_path: Path) -> No
     )
     config = Config(codex_home=box.codex_home, socket_paths=(inner, outside))
     async with watching_config(config) as watched:
-        found = await watched.until(
-            lambda w: any(finding.kind == "sandboxed-tmux-server" for finding in w.sandbox.findings)
-        )
+        found = await watched.until(lambda w: "sandboxed-tmux-server" in kinds(w))
         refused = await watched.until_snapshot(
             lambda each: any(
                 source.name == f"tmux {inner}" and source.detail.startswith("refused: ")

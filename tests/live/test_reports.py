@@ -12,7 +12,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import codex as codex_cli
 from tests.live.conftest import OpenLab
-from tests.live.watched import thread_in, watching
+from tests.live.watched import is_observed, kinds, thread_in, watching
 from tests.live.workers import opencode_command
 
 VERSIONS = ("0.114.0", "0.169.0", codex_cli.VERSION)
@@ -100,12 +100,9 @@ async def test_reports(codex: OpenLab, version: str) -> None:
     async with watching(lab) as watched:
         for report in reports:
             lab.exec(f"[[{report.name}]] go", *report.flags)
+            judged = {} if report.verdict in (None, "unverified") else {"verdict": report.verdict}
             ended[report.name] = await watched.until(
-                lambda w, report=report: (
-                    w.name == f"[[{report.name}]] go"
-                    and thread_in(report.state)(w)
-                    and (report.verdict in (None, "unverified") or w.sandbox.verdict == report.verdict)
-                )
+                thread_in(report.state), name=f"[[{report.name}]] go", **judged
             )
     threads = {thread["id"]: thread for thread in lab.document("check")["threads"]}
     for report in reports:
@@ -145,12 +142,7 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write", *settings)
         nested = await watched.until(
-            lambda w: (
-                w.kind == "process"
-                and w.state is State.RUNNING
-                and w.parent is not None
-                and w.sandbox.got.sandboxed is not None
-            )
+            is_observed, lambda w: w.parent is not None, kind="process", state=State.RUNNING
         )
         assert nested.agent.name == "opencode"
         assert nested.parent in lab.threads()
@@ -166,4 +158,4 @@ async def test_a_sandbox_that_cannot_start_is_found(codex: OpenLab) -> None:
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "read-only", "-c", "features.use_legacy_landlock=true")
         found = await watched.until(thread_in(State.BLOCKED_SANDBOX, State.COMPLETED))
-    assert {str(finding.kind) for finding in found.sandbox.findings} == {"sandbox-cannot-start"}
+    assert kinds(found) == {"sandbox-cannot-start"}

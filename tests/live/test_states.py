@@ -15,7 +15,7 @@ from tests.live.codex import MENU, UNTIL_LET_GO, Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.model_server import Script
 from tests.live.patience import scaled
-from tests.live.watched import Watched, is_in, watching
+from tests.live.watched import Watched, in_pane, watching
 from tests.live.workers import opencode_tui
 
 Act = Callable[[Lab, Pane], Awaitable[None]]
@@ -72,12 +72,12 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step]) -> li
     taken: list[Taken] = []
     before: State | None = None
     for step in steps:
-        with seen.states(lambda w: is_in(w, pane)) as passed:
+        with seen.states(in_pane(pane)) as passed:
             await step.act(lab, pane)
             if step.shows is not None:
                 await pane.shows(step.shows)
             found = await seen.until(
-                lambda w, s=step: is_in(w, pane) and w.state is s.state and w.fact.what.startswith(s.what)
+                in_pane(pane, step.state), lambda w, what=step.what: w.fact.what.startswith(what)
             )
             shown = passed[1:] if passed[:1] == [before] else passed
             taken.append(Taken(step, tuple(shown) or (found.state,)))
@@ -228,7 +228,7 @@ async def test_codex_tui(codex: OpenLab) -> None:
         pane = await lab.tui()
         taken = await walk(seen, lab, pane, (*CODEX_TUI, GIVEN_UP))
         assert strays(taken) == {}
-        worker = await seen.until(lambda w: w.kind == "codex-thread" and is_in(w, pane))
+        worker = await seen.until(in_pane(pane), kind="codex-thread")
         assert worker.notes == ()  # every line of its rollout is known
         states = [period.state for period in worker.history]
         # a turn interrupted while the provider failed is not ready in between
@@ -242,9 +242,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
         pane = await opencode_tui(lab)
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
         pane.submit("[[ask]] go")
-        half = await seen.until(
-            lambda w: is_in(w, pane) and w.state is State.UNKNOWN and "out of sight" in w.assessment.why
-        )
+        half = await seen.until(in_pane(pane, State.UNKNOWN), lambda w: "out of sight" in w.assessment.why)
         await seen.until(lambda w: any(link.to.startswith("session ses_") for link in w.links))
         assert "100x6 pane" in half.assessment.why
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "120", "-y", "40")
@@ -264,7 +262,7 @@ async def test_codex_exec(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         for marker, (flags, state) in ends.items():
             lab.exec(f"[[{marker}]] go", *flags)
-            found = await seen.until(lambda w, m=marker, s=state: w.name == f"[[{m}]] go" and w.state is s)
+            found = await seen.until(name=f"[[{marker}]] go", state=state)
             assert found.notes == ()
 
 
@@ -274,12 +272,12 @@ async def test_codex_exec_waits_for_its_standard_input(codex: OpenLab) -> None:
     command = [str(lab.binary), "exec", "--skip-git-repo-check", "[[asks]] go"]
     async with watching(lab) as seen:
         pane = lab.pane(f"sleep 600 | {shlex.join(command)}")
-        await seen.until(lambda w: is_in(w, pane) and w.state is State.WAITING_INPUT)
+        await seen.until(in_pane(pane, State.WAITING_INPUT))
         run = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.PIPE, env=lab.tmux_env, cwd=lab.workspace
         )
-        waits = await seen.until(lambda w: w.kind == "process" and w.state is State.WAITING_INPUT)
+        waits = await seen.until(kind="process", state=State.WAITING_INPUT)
         assert "start it with < /dev/null" in waits.assessment.why
         await run.communicate(b"")
-        ended = await seen.until(lambda w: w.kind == "codex-thread" and w.state is State.COMPLETED)
+        ended = await seen.until(kind="codex-thread", state=State.COMPLETED)
         assert ended.assessment.why.endswith("it ended with a question: Shall I *commit* it?")

@@ -21,14 +21,26 @@ from tests.live.tmux import ScriptedLab, TmuxPane
 Wanted = Callable[[Worker], bool]
 
 
+def is_observed(worker: Worker) -> bool:
+    """Return whether a command of a worker was seen alive."""
+    return worker.sandbox.got.sandboxed is not None
+
+
+def kinds(worker: Worker) -> set[str]:
+    """Return the kinds of its findings."""
+    return {str(finding.kind) for finding in worker.sandbox.findings}
+
+
 def is_judged(worker: Worker) -> bool:
     """Return whether a worker has a verdict: first what was asked for is read, or found to be unreadable."""
     return worker.sandbox.verdict != "unverified"
 
 
-def is_in(worker: Worker, pane: TmuxPane) -> bool:
-    """Return whether a worker runs in a pane."""
-    return worker.pane is not None and worker.pane.key.id == pane.id
+def in_pane(pane: TmuxPane, *states: State) -> Wanted:
+    """Return whether a worker runs in a pane, in one of these states where any are given."""
+    return lambda worker: (
+        worker.pane is not None and worker.pane.key.id == pane.id and worker.state in (states or State)
+    )
 
 
 def thread_in(*states: State) -> Wanted:
@@ -55,10 +67,20 @@ class Watched:
         """Return the newest snapshot."""
         return self._hub.snapshot
 
-    async def until(self, wanted: Wanted) -> Worker:
-        """Wait for a snapshot with a worker that is as wanted; return the worker."""
-        snapshot = await self.until_snapshot(lambda each: any(map(wanted, each.workers)))
-        return next(filter(wanted, snapshot.workers))
+    async def until(self, *wanted: Wanted, **values: object) -> Worker:
+        """Wait for a snapshot with a worker that is as wanted; return the worker.
+
+        Args:
+            wanted: all of these hold of it.
+            values: of its fields, or of those of its sandbox.
+        """
+
+        def fits(worker: Worker) -> bool:
+            found = {name: getattr(worker, name, getattr(worker.sandbox, name, None)) for name in values}
+            return found == values and all(each(worker) for each in wanted)
+
+        snapshot = await self.until_snapshot(lambda each: any(map(fits, each.workers)))
+        return next(filter(fits, snapshot.workers))
 
     async def until_snapshot(
         self, wanted: Callable[[Snapshot], bool], seen: list[Snapshot] | None = None
