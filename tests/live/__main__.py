@@ -31,7 +31,7 @@ _MEASURES: Final = {
         "test_requested.py",
         "test_reports.py",
         "test_allowed.py",
-        "test_status_feed_live.py",
+        "test_unseen.py",
     ),
     "claude": ("test_claude_live.py",),
     "opencode": ("test_states.py::test_opencode_tui", "test_workers_live.py"),

@@ -21,8 +21,8 @@ from typing import Any
 from tests.live import clis
 from tests.live.model_server import Script
 from tests.live.patience import scaled
-from tests.live.terminal import restore_defaults
-from tests.live.tmux import ScriptedLab, TmuxPane, write_program
+from tests.live.programs import restore_defaults, write_program
+from tests.live.tmux import ScriptedLab, TmuxPane
 
 VERSION = clis.release("claude")
 VERSIONS = ("2.1.197", "2.1.240", "2.1.330")

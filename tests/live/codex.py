@@ -24,7 +24,8 @@ from typing import Final
 from tests.live import clis
 from tests.live.model_server import Script
 from tests.live.patience import until, wait_until
-from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
+from tests.live.programs import run
+from tests.live.tmux import ScriptedLab, TmuxPane, kill_all, outer_environment
 
 VERSION = clis.release("codex")
 _CONFIG = """
@@ -98,6 +99,12 @@ class Lab(ScriptedLab):
         command = shlex.join([str(self.binary), "exec", *arguments, "--skip-git-repo-check", prompt])
         self._newest = self.pane(f"{command} </dev/null", size)  # else it waits for more of the prompt
         return self._newest
+
+    def run_codex(self, *arguments: str, **env: str) -> None:
+        """Run a Codex to its end, outside of tmux."""
+        own = {"HOME": str(self.user), "CODEX_HOME": str(self.home)}
+        command = [self.binary, *arguments]
+        run(command, env=outer_environment() | own | env, cwd=self.workspace, check=True)
 
     def let_go(self) -> None:
         """Let commands end that are `UNTIL_LET_GO`."""

@@ -23,8 +23,7 @@ import psutil
 from agentdash.config import HostSettings
 from tests.live.clis import SetupError
 from tests.live.patience import wait_until
-from tests.live.terminal import restore_defaults
-from tests.live.tmux import write_program
+from tests.live.programs import restore_defaults, write_program
 
 _SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 _SSHD_CONFIG = """

@@ -16,6 +16,7 @@ from agentdash.model.state_paths import MountTable
 from tests.live.clis import new_root
 from tests.live.codex import UNTIL_LET_GO, install
 from tests.live.conftest import OpenLab
+from tests.live.programs import run
 from tests.live.watched import is_observed, kinds, watching
 
 RULES = 'prefix_rule(pattern=["tail"], decision="allow")\nprefix_rule(pattern=["git", ["fetch", "pull"]])\n'
@@ -114,8 +115,7 @@ def test_decisions_are_those_of_codex(tmp_path: Path) -> None:
     for number, (text, command) in enumerate(DECIDED):
         file = tmp_path / f"{number}.rules"
         file.write_text(text)
-        argv = [*check, file, *command.split()]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+        done = run([*check, file, *command.split()], check=True)
         read = parse_rules(text, str(file))
         found = CommandRules(read.rules, read.programs).letting_out(command)
         assert (found is not None) is (json.loads(done.stdout).get("decision") == "allow"), (text, command)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.live.patience import wait_until
-from tests.live.tmux import ROOT, TmuxServer, write_program
+from tests.live.programs import run, write_program
+from tests.live.tmux import ROOT, TmuxServer
 
 RC = {"bash": ".bashrc", "zsh": ".zshrc"}
 CASES = [
@@ -34,8 +34,8 @@ class Shell(TmuxServer):
         self.home = self.folder / "home"
         programs = self.folder / "bin"
         (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
-        run = f'cd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"'
-        program = write_program(programs / "agentdash", run)
+        start = f'cd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"'
+        program = write_program(programs / "agentdash", start)
         config = self.home / ".config" / "agentdash" / "config.toml"
         config.parent.mkdir()
         config.write_text("[hosts.build1]\n")
@@ -47,10 +47,8 @@ class Shell(TmuxServer):
             "PS1": "$ ",
         }
         if name == "fish":
-            done = subprocess.run(
-                [program, "completion", "fish"], capture_output=True, check=True, env=self.tmux_env
-            )
-            (self.home / ".config/fish/completions/agentdash.fish").write_bytes(done.stdout)
+            script = run([program, "completion", "fish"], check=True, env=self.tmux_env).stdout
+            (self.home / ".config/fish/completions/agentdash.fish").write_text(script)
         else:
             (self.home / RC[name]).write_text(f'eval "$(agentdash completion {name})"\n')
         self.run_tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "24", name, "-i")

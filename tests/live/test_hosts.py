@@ -22,8 +22,8 @@ from agentdash.model.worker import Snapshot, Worker
 from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until, wait_until
+from tests.live.programs import write_program
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
-from tests.live.tmux import write_program
 from tests.live.watched import Watched, thread_in, watching_config
 from tests.live.watched import watching as directly
 

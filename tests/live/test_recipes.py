@@ -17,8 +17,9 @@ import pytest
 
 from tests.live.claude import install as install_claude
 from tests.live.codex import install as install_codex
-from tests.live.patience import scaled, wait_until
-from tests.live.tmux import ROOT, TmuxServer, write_program
+from tests.live.patience import wait_until
+from tests.live.programs import run, write_program
+from tests.live.tmux import ROOT, TmuxServer
 
 TRANSCRIPT: Final = next((ROOT / "tests/data/claude/2.1.197/off/projects").glob("*/*.jsonl"))
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
@@ -116,15 +117,7 @@ class Machine(TmuxServer):
         self.run_tmux("new-window", "-d", "aider")
 
     def run(self, line: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {line}"],
-            capture_output=True,
-            text=True,
-            env=self.tmux_env,
-            cwd=self.home,
-            check=False,
-            timeout=scaled(60),
-        )
+        return run(["bash", "-c", f"set -o pipefail; {line}"], env=self.tmux_env, cwd=self.home)
 
 
 @pytest.fixture(scope="module")

@@ -38,8 +38,8 @@ from tests.live.clis import install as install_cli
 from tests.live.clis import new_root
 from tests.live.codex import Lab, install
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled
-from tests.live.tmux import kill_all, outer_environment, write_program
+from tests.live.programs import run, write_program
+from tests.live.tmux import kill_all, outer_environment
 from tests.live.watched import kinds, watching_config
 
 WORKSPACE_WRITE = ("-c", 'sandbox_mode="workspace-write"')
@@ -99,17 +99,8 @@ class Box:
 
     def run(self, argv: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end in the workspace; its errors are among its output."""
-        return subprocess.run(
-            argv,
-            cwd=self.workspace,
-            env={**self.environment, **more},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=scaled(60),
-        )
+        variables = {**self.environment, **more}
+        return run(argv, cwd=self.workspace, env=variables, stderr=subprocess.STDOUT)
 
     def do(
         self, command: str, base: tuple[str, ...] = WORKSPACE_WRITE, once: str = "codex"
@@ -284,15 +275,7 @@ def run_exec(lab: Lab, once: str | None, marker: str, **variables: str) -> str:
     assert once is not None
     words = shlex.split(once)
     assert words[0] == "codex"
-    subprocess.run(
-        [str(lab.binary), *words[1:], "exec", "--skip-git-repo-check", f"[[{marker}]] go"],
-        cwd=lab.workspace,
-        env=outer_environment() | {"HOME": str(lab.user), "CODEX_HOME": str(lab.home), **variables},
-        check=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=scaled(120),
-    )
+    lab.run_codex(*words[1:], "exec", "--skip-git-repo-check", f"[[{marker}]] go", **variables)
     payloads = [
         json.loads(line)["payload"] for file in lab.rollouts() for line in file.read_text().splitlines()
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,7 +15,8 @@ from typing import Final
 import pytest
 
 from tests.live.endless_app_server import serving
-from tests.live.patience import scaled, wait_until
+from tests.live.patience import wait_until
+from tests.live.programs import run
 from tests.live.terminal import END_LIMIT_S, Terminal
 from tests.live.tmux import TmuxServer, outer_environment
 
@@ -218,16 +218,8 @@ def is_running(pid: int) -> bool:
 def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: str) -> None:
     master, slave = pty.openpty()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "agentdash", *command],
-            stdin=slave if missing == "output" else subprocess.DEVNULL,
-            stdout=slave if missing == "input" else subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(state),
-            timeout=scaled(30),
-            check=False,
-        )
+        there = {"output": {"stdin": slave}, "input": {"stdout": slave}}.get(missing, {})
+        done = run([sys.executable, "-m", "agentdash", *command], env=environment(state), **there)
     finally:
         os.close(master)
         os.close(slave)

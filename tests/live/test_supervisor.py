@@ -19,7 +19,8 @@ from agentdash.store.status_file import START
 from tests.live.codex import MENU, Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
-from tests.live.tmux import ROOT, write_program
+from tests.live.programs import run, write_program
+from tests.live.tmux import ROOT
 
 Publish = Callable[[Lab], None]
 STATES = {"good": "completed", "denied": "blocked-sandbox", "failing": "failed-provider"}
@@ -63,15 +64,7 @@ class Supervisor:
         self.env = {**self.lab.outside, **own}
 
     def run(self, line: str, *around: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*around, "bash", "-c", line],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.env,
-            cwd=self.lab.workspace,
-            stdin=subprocess.DEVNULL,
-        )
+        return run([*around, "bash", "-c", line], env=self.env, cwd=self.lab.workspace)
 
     def start(self, task: str) -> str:
         """Start a worker, wait until it runs, and return the id of its pane."""

@@ -19,6 +19,7 @@ from tests.live.patience import command_seconds, until, wait_until
 from tests.live.watched import in_pane, is_judged, is_observed, kinds, thread_in, watching
 
 FULL = ("-s", "danger-full-access")
+ONLINE = ("-c", "sandbox_workspace_write.network_access=true")
 HELD = {
     "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
     + UNTIL_LET_GO
@@ -76,13 +77,7 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
     [
         (("-s", "read-only"), "files read-only, network off", 2, "own", "1"),
         (("-s", "workspace-write"), "files workspace, network off", 2, "own", "1"),
-        (
-            ("-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"),
-            "files workspace, network on",
-            2,
-            "host",
-            "unset",
-        ),
+        (("-s", "workspace-write", *ONLINE), "files workspace, network on", 2, "host", "unset"),
         (FULL, None, 0, "host", "unset"),
     ],
     ids=["read-only", "workspace", "workspace-network", "full"],
@@ -108,12 +103,8 @@ async def test_policy_and_observation_match(
         done = await seen.until(thread_in(State.COMPLETED))
     got = done.sandbox.got
     assert (done.sandbox.verdict, kinds(done)) == ("match", set())
-    assert (got.seccomp, got.network_namespace, got.network_flag, got.sandbox_flag) == (
-        seccomp,
-        namespace,
-        network_flag,
-        "unset",
-    )
+    assert (got.seccomp, got.network_namespace) == (seccomp, namespace)
+    assert (got.network_flag, got.sandbox_flag) == (network_flag, "unset")
 
 
 async def test_denial_from_codex_log_only(codex: OpenLab) -> None:
@@ -138,12 +129,8 @@ async def test_denial_from_codex_log_only(codex: OpenLab) -> None:
 async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": f"sleep {command_seconds(4)}"}, {"say": "all done"}]})
     inner = shlex.join([str(lab.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] go"])
-    settings = (
-        "sandbox_mode=workspace-write",
-        "sandbox_workspace_write.network_access=true",
-        f'sandbox_workspace_write.writable_roots=["{lab.home}"]',
-    )
-    options = [word for setting in settings for word in ("-c", setting)]
+    roots = ("-c", f'sandbox_workspace_write.writable_roots=["{lab.home}"]')
+    options = ("-c", "sandbox_mode=workspace-write", *ONLINE, *roots)
     async with watching(lab) as seen:
         lab.pane(shlex.join([str(lab.binary), "sandbox", *options, "--", "sh", "-c", f"{inner} </dev/null"]))
         nested = await seen.until(lambda w: "nested-sandbox" in kinds(w))
@@ -210,7 +197,7 @@ async def test_a_side_chat_asks_beside_its_conversation(codex: OpenLab) -> None:
 
 def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab) -> None:
     """A sandboxed command reaches less than one without a sandbox, and the other's directory is a target."""
-    step = {"tool": "exec_command", "args": {"cmd": "sleep 1000", "yield_time_ms": 500}}
+    step = {"run": "sleep 1000", "yield_ms": 500}
     script = {name: [step, {"hold": "end"}, {"say": "done"}] for name in ("boxed", "free")}
     lab = codex(script)
     subprocess.run(["git", "init", "--quiet", "-b", "topic", str(lab.workspace)], check=True)

@@ -18,7 +18,7 @@ from agentdash.report.audit import audit
 from tests.live.clis import install
 from tests.live.conftest import Keep
 from tests.live.model_server import Script
-from tests.live.tmux import write_program
+from tests.live.programs import write_program
 from tests.live.watched import in_pane, watching
 from tests.live.workers import WorkerLab
 

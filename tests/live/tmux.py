@@ -18,8 +18,8 @@ import pytest
 
 from tests.live.clis import new_root
 from tests.live.model_server import Script, ScriptedModel
-from tests.live.patience import scaled, until
-from tests.live.terminal import restore_defaults
+from tests.live.patience import until
+from tests.live.programs import restore_defaults, run
 
 ROOT = Path(__file__).parents[2]
 """The checkout."""
@@ -28,14 +28,6 @@ ROOT = Path(__file__).parents[2]
 def outer_environment() -> dict[str, str]:
     """Return the environment of the tests without the tmux and the Codex that they may run in."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "CODEX_"))}
-
-
-def write_program(path: Path, script: str) -> Path:
-    """Write a program of the shell, with the directories above it; return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
-    path.chmod(0o755)
-    return path
 
 
 class TmuxServer:
@@ -60,16 +52,8 @@ class TmuxServer:
 
     def run_tmux(self, *arguments: str) -> str:
         """Run a tmux command, and return its output."""
-        done = subprocess.run(
-            [shutil.which("tmux") or "tmux", "-u", "-S", str(self.tmux), "-f", os.devnull, *arguments],
-            env=self.tmux_env,
-            capture_output=True,
-            text=True,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=restore_defaults,
-        )
-        return done.stdout
+        command = [shutil.which("tmux") or "tmux", "-u", "-S", str(self.tmux), "-f", os.devnull, *arguments]
+        return run(command, env=self.tmux_env, check=True, preexec_fn=restore_defaults).stdout
 
     def panes(self) -> list[str]:
         """Return the ids of all panes."""
@@ -112,8 +96,7 @@ def panes(
     given = {**env, "PATH": os.environ["PATH"]}
 
     def tmux(*arguments: str) -> str:
-        command = as_user(["tmux", "-f", os.devnull, *arguments])
-        return subprocess.run(command, env=given, check=True, capture_output=True, text=True).stdout
+        return run(as_user(["tmux", "-f", os.devnull, *arguments]), env=given, check=True).stdout
 
     tmux("new-session", "-d", "-x", "100", "-y", "30", *program)
     try:
@@ -185,15 +168,7 @@ class ScriptedLab(TmuxServer):
 
     def agentdash(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run an agentdash beside it to its end."""
-        return subprocess.run(
-            self.command(*arguments),
-            env={**self.outside, **env},
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=scaled(120),
-        )
+        return run(self.command(*arguments), env={**self.outside, **env})
 
     def document(self, *arguments: str, **env: str) -> Any:
         """Return the JSON document of a command, which may have findings."""

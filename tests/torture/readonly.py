@@ -37,8 +37,9 @@ from agentdash.cli import COMMANDS
 from tests.bench.meter import drain
 from tests.live.clis import new_root
 from tests.live.endless_app_server import serving
+from tests.live.programs import write_program
 from tests.live.terminal import READY, Terminal
-from tests.live.tmux import panes, write_program
+from tests.live.tmux import panes
 from tests.torture.stage import GOOD, make_place
 
 _DRAWS: Final = """

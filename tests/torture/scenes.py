@@ -14,8 +14,9 @@ from typing import Final
 
 from tests.bench.meter import usage
 from tests.live.patience import scaled
+from tests.live.programs import write_program
 from tests.live.terminal import READY, Terminal
-from tests.live.tmux import panes, write_program
+from tests.live.tmux import panes
 from tests.torture.stage import GOOD, Row, Stage, becomes, quits, source, whole
 
 Play = Callable[[Stage], Iterator[str]]
