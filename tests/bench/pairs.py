@@ -22,16 +22,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.bench.latency import append_message
-from tests.bench.meter import (
-    AGENTDASH,
-    PYTHON,
-    RECORDINGS,
-    TERMINAL,
-    drain,
-    environment,
-    least_cpu_ms,
-    usage,
-)
+from tests.bench.meter import AGENTDASH, PYTHON, RECORDINGS, TERMINAL, drain, environment, least_cpu_ms, usage
 from tests.live.terminal import Terminal
 from tests.live.tmux import panes
 

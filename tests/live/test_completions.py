@@ -72,9 +72,6 @@ def test_tab(shell: Shell) -> None:
         shell.run_tmux("send-keys", "-t", "a", "-l", typed)
         wait_until(lambda typed=typed: typed in shell.screen, f"{typed!r}")
         shell.run_tmux("send-keys", "-t", "a", "Tab")
-        wait_until(
-            lambda completed=completed: completed in shell.screen,
-            f"{completed!r}",
-        )
+        wait_until(lambda completed=completed: completed in shell.screen, f"{completed!r}")
         shell.run_tmux("send-keys", "-t", "a", "C-u")
         wait_until(lambda completed=completed: completed not in shell.screen, "an empty line")

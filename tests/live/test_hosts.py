@@ -49,19 +49,13 @@ def ssh_host(tmp_path: Path) -> Iterator[OpenHost]:
 
 @asynccontextmanager
 async def watching(
-    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = "", tmux: Path | None = None
+    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = ""
 ) -> AsyncIterator[Watched]:
     """Yield a hub over these hosts, and no workers of this machine."""
     (folder / "ssh_config").write_text(ssh_config)
     (folder / "home").mkdir()
-    config = Config(
-        codex_home=folder / "home",
-        claude_home=folder / "home",
-        tmux=tmux is not None,
-        socket_paths=(tmux,) if tmux else (),
-        hosts=dict(hosts),
-        ssh_config=folder / "ssh_config",
-    )
+    here = {"codex_home": folder / "home", "claude_home": folder / "home", "tmux": False}
+    config = Config(**here, hosts=dict(hosts), ssh_config=folder / "ssh_config")
     async with watching_config(config) as watched:
         yield watched
 
@@ -77,24 +71,16 @@ def workers_of(snapshot: Snapshot | None, host: str) -> list[Worker]:
     return [worker for worker in snapshot.workers if worker.host == host] if snapshot else []
 
 
-def essence(report: dict[str, Any]) -> dict[str, Any]:
+def essence(worker: Worker) -> dict[str, Any]:
     """Return what a host states of a worker, without what depends on when or where it was looked at."""
+    report = msgspec.to_builtins(document(WorkerReport, worker))
     sandbox = report["sandbox"]
     return {
         "id": report["id"].split(":")[-1],
-        "state": report["state"],
-        "fact": report["fact"],
-        "pane": report["pane"],
-        "verdict": sandbox["verdict"],
-        "configured": sandbox["configured"],
-        "got": sandbox["got"],
+        **{name: report[name] for name in ("state", "fact", "pane")},
+        **{name: sandbox[name] for name in ("verdict", "configured", "got")},
         "findings": [(finding["kind"], finding["message"]) for finding in sandbox["findings"]],
     }
-
-
-def as_document(worker: Worker) -> dict[str, Any]:
-    written: dict[str, Any] = msgspec.to_builtins(document(WorkerReport, worker))
-    return written
 
 
 async def test_states_and_verdicts_are_those_of_the_hosts(
@@ -122,8 +108,8 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
             for name, there in (("build1", at_build1), ("gpu2", at_gpu2)):
 
                 def is_equal(name: str = name, there: Watched = there) -> bool:
-                    shown = [essence(as_document(w)) for w in workers_of(watched.snapshot, name)]
-                    seen = [essence(as_document(w)) for w in (there.snapshot or Snapshot(0.0)).workers]
+                    shown = [essence(w) for w in workers_of(watched.snapshot, name)]
+                    seen = [essence(w) for w in (there.snapshot or Snapshot(0.0)).workers]
                     return bool(shown) and shown == seen
 
                 await until(is_equal, f"the workers of {name} as they are seen there")
@@ -153,12 +139,9 @@ async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
     without, old = ssh_host("without", lab), ssh_host("old", lab)
     without.agentdash.unlink()
     old.agentdash.write_text("#!/bin/sh\necho 'Error: No such option: --no-hosts' >&2\nexit 2\n")
-    (tmp_path / "closed").mkdir()
-    async with watching(
-        tmp_path,
-        {**ssh_hosts(without, old)["hosts"], "nowhere": HostSettings(ssh="127.0.0.1:1")},
-        ssh_hosts(without, old)["ssh_config"],
-    ) as watched:
+    known = ssh_hosts(without, old)
+    known["hosts"]["nowhere"] = HostSettings(ssh="127.0.0.1:1")
+    async with watching(tmp_path, **known) as watched:
 
         def details() -> dict[str, str]:
             links = watched.snapshot.hosts if watched.snapshot else ()
@@ -170,8 +153,7 @@ async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
             "nowhere": "Connection refused",
         }
         await until(
-            lambda: all(reason in details().get(name, "") for name, reason in reasons.items()),
-            "the reason of each host",
+            lambda: all(reason in details().get(name, "") for name, reason in reasons.items()), "the reasons"
         )
 
 

@@ -18,10 +18,7 @@ from tests.live.workers import opencode_command
 VERSIONS = ("0.114.0", "0.169.0", codex_cli.VERSION)
 WORKSPACE = ("-s", "workspace-write")
 FULL = ("-s", "danger-full-access")
-LEAKED = (
-    "-c",
-    'shell_environment_policy.set={CODEX_SANDBOX="seatbelt",CODEX_SANDBOX_NETWORK_DISABLED="1"}',
-)
+LEAKED = ("-c", 'shell_environment_policy.set={CODEX_SANDBOX="seatbelt",CODEX_SANDBOX_NETWORK_DISABLED="1"}')
 PROBE = """\
 echo "== identity"
 whoami; pwd; uname -s

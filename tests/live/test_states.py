@@ -32,10 +32,7 @@ _UNPAID = {
 
 
 _RETRIES = "provider fails, retrying"
-_ASKS = {
-    "asks": [{"say": "I have fixed it.\n\nShall I *commit* it?"}],
-    "yes": [{"say": "Committed."}],
-}
+_ASKS = {"asks": [{"say": "I have fixed it.\n\nShall I *commit* it?"}], "yes": [{"say": "Committed."}]}
 
 
 class Step(NamedTuple):
@@ -155,11 +152,7 @@ CODEX: Script = {
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429, "body": _UNPAID}] * 9,
     "denied": [{"run": "touch /etc/agentdash-denied"}, {"say": "It did not work."}],
-    "mixed": [
-        {"run": "touch /etc/agentdash-denied"},
-        {"run": "echo went on"},
-        {"say": "Half of it worked."},
-    ],
+    "mixed": [{"run": "touch /etc/agentdash-denied"}, {"run": "echo went on"}, {"say": "Half of it worked."}],
     "refused": [{"run": "touch allowed", "escalate": "May I?"}, {"say": "It was refused."}],
     "more": [{"say": "never"}],
     **_ASKS,

@@ -166,10 +166,7 @@ _COMMANDS: Final = (
     "status --watch --no-tmux",
     "status --follow --no-tmux",
 )
-_FULL: Final = {
-    "stdout is full": ">/dev/full",
-    "stdout and stderr are full": ">/dev/full 2>&1",
-}
+_FULL: Final = {"stdout is full": ">/dev/full", "stdout and stderr are full": ">/dev/full 2>&1"}
 _STREAMS: Final = ("status --watch --no-tmux", "status --follow --no-tmux", "sessions --json")
 _START_S: Final = 2.0
 """After which a command writes, on a quiet machine."""
