@@ -76,7 +76,7 @@ def main(words: list[str]) -> int:
     """Run the table; as root, then as an unprivileged user too."""
     uid = os.geteuid()
     if words[:1] == ["--as-another-user"]:
-        namespaces = [os.readlink(f"/proc/{pid}/ns/mnt") for pid in (os.getpid(), os.getppid())]
+        namespaces = [Path(f"/proc/{pid}/ns/mnt").readlink() for pid in (os.getpid(), os.getppid())]
         assert len(set(namespaces)) == 2, f"else directories of the machine change: {AS_ANOTHER_USER}"
         uid, words = _UNPRIVILEGED_UID, words[1:]
         for folder in sorted(_closed_to_others()):
