@@ -157,7 +157,6 @@ class ScriptedLab(TmuxServer):
         for directory in (self.home, self.workspace, self.user):
             directory.mkdir()
         self.model = ScriptedModel(script)
-        self.model.start()
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command of an agentdash that watches its home, and its tmux server where there is one
