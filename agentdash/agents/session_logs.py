@@ -19,6 +19,7 @@ from agentdash.agents.line_events import LineEvents
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import resolve_path
 from agentdash.model.times import parse_iso
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
@@ -34,6 +35,11 @@ _CHATS: Final = {
 """The ends of the paths of chats, by worker CLI, with what the live dashboard names their sessions."""
 _CHAT_NAMES: Final = ("chats", "events.jsonl", *session_rows.DATABASES)
 """Of the directory or the file: most other logs need no pattern."""
+_CHAT_PLACES: Final = (
+    "$GEMINI_CLI_HOME/.gemini/tmp",
+    "$QWEN_RUNTIME_DIR/projects",
+    "$COPILOT_HOME/session-state",
+)
 _CHAT_DEPTH: Final = 2
 """Levels of directories below the places of chats."""
 
@@ -88,13 +94,7 @@ def chats(on_error: Callable[[OSError], None] = lambda _: None) -> list[tuple[fl
         on_error: called with the error, which has a `filename`, of each directory or database that cannot be
             read.
     """
-    named = os.environ.get
-    places = (
-        f"{named('GEMINI_CLI_HOME') or '~'}/.gemini/tmp",
-        f"{named('QWEN_RUNTIME_DIR') or named('QWEN_HOME') or '~/.qwen'}/projects",
-        f"{named('COPILOT_HOME') or '~/.copilot'}/session-state",
-    )
-    roots = (Path(os.path.expanduser(place)) for place in places)  # noqa: PTH111 - no error without HOME
+    roots = (Path(root) for place in _CHAT_PLACES if (root := resolve_path(place, os.environ)) is not None)
     files = [log for root in roots for log in logs_below(root, _CHAT_DEPTH, _is_chat, on_error)]
     return [*files, *session_rows.own_sessions(on_error)]
 

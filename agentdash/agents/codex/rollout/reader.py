@@ -33,7 +33,6 @@ from agentdash.model.events import (
     TurnEnded,
     TurnStarted,
 )
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import parse_iso, possible_time
 from agentdash.model.tokens import ModelUsage
@@ -128,7 +127,7 @@ def _reads(payload: Any, *kinds: Kind) -> Callable[[_M], _M]:
 class RolloutReader(LineEvents):
     """Parses the lines of one rollout into events.
 
-    Every line gives events, or a `LineSkipped`, or has a kind that is not shown. Never raises.
+    Every line gives events, or a `LineSkipped`, or has a kind that is not shown.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -180,21 +179,9 @@ class RolloutReader(LineEvents):
         return super().read(lines, first)
 
     def _read(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            beginning = line[:80].decode(errors="replace")
-            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB: {beginning}")
-            return
         if line.find(RECORD_START, 1) > 0 and not is_record(line):
             self._skip("malformed", "a torn record before a whole one")
             line = line[line.rfind(RECORD_START) :]
-        try:
-            self._read_record(line)
-        except msgspec.ValidationError as error:
-            self._skip("malformed", str(error))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._skip("malformed", f"not JSON: {error}")
-
-    def _read_record(self, line: bytes) -> None:
         kind = records.kind_of(line) or ""
         record: records.Record[Any] | records.Line
         if (rule := _RULES.get(kind)) is not None:

@@ -14,6 +14,7 @@ import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
 from agentdash.model.changes import ChangeKind, Diff, FileChange, file_changes, whole_file
+from agentdash.model.decoders import objects
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
 
@@ -123,10 +124,6 @@ def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
 # ---------------------------------------------------------------- commands
 
 POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
@@ -205,7 +202,7 @@ def _poll(tool: str, session: str, typed: str) -> Tool:
 
 
 def _question(args: Mapping[str, Any]) -> str:
-    texts = (_string(question.get("question")) for question in _dicts(args.get("questions")))
+    texts = (_string(question.get("question")) for question in objects(args.get("questions")))
     return " / ".join(filter(None, texts)) or brief(args)
 
 
@@ -216,7 +213,7 @@ def _permission(args: Mapping[str, Any]) -> str:
 def _spawn(args: Mapping[str, Any]) -> str:
     """v1 `{message | items}`; v2 (0.137+) `{task_name, message}`, whose message may be encrypted."""
     message = _string(args.get("message"))
-    message = message or " ".join(_string(item.get("text")) for item in _dicts(args.get("items")))
+    message = message or " ".join(_string(item.get("text")) for item in objects(args.get("items")))
     return ": ".join(filter(None, (_string(args.get("task_name")), message)))
 
 
@@ -226,7 +223,7 @@ def _wait(args: Mapping[str, Any]) -> str:
 
 
 def _plan(args: Mapping[str, Any]) -> str:
-    steps = _dicts(args.get("plan"))
+    steps = objects(args.get("plan"))
     done = sum(step.get("status") == "completed" for step in steps)
     now = next((_string(step.get("step")) for step in steps if step.get("status") == "in_progress"), "")
     return f"{done}/{len(steps)} {now}".strip()
