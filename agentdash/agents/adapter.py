@@ -7,6 +7,7 @@ session files has a module `agents/NAME.py` (or `agents/NAME/adapter.py`), whose
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -134,9 +135,9 @@ class Adapter:
     """The reader of its session files; None: it keeps none that are known."""
     request_reader: ClassVar[RequestReader | None] = None
     """The reader of its configuration; None: it is not known."""
-    keeps_session_logs: ClassVar[bool] = False
-    """Whether its processes hold the logs of their sessions open, so that open files show which sessions they
-    run."""
+    session_log_name: ClassVar[re.Pattern[str] | None] = None
+    """The names of its session logs, if its processes hold these open, so that open files show which sessions
+    they run."""
 
     def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
         self.name = name
@@ -146,8 +147,3 @@ class Adapter:
     def state_paths(self) -> tuple[StatePath, ...]:
         """The rows of the `[state]` table; empty without one."""
         return msgspec.convert(self.tables.get("state", {}).get("paths", ()), tuple[StatePath, ...])
-
-    def is_session_log(self, path: str) -> bool:
-        """Return whether an open file of one of its processes is the log of a session."""
-        del path
-        return False

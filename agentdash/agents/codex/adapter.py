@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.codex.config.reader import CodexRequests
-from agentdash.agents.codex.home import thread_id
+from agentdash.agents.codex.home import ROLLOUT_NAME
 
 
 class CodexAdapter(Adapter):
     """Codex. Its sessions are threads, whose rollouts, locks, log database and status feed have sources of
     their own."""
 
-    keeps_session_logs = True
     request_reader = CodexRequests()
-
-    def is_session_log(self, path: str) -> bool:
-        """Return whether a path is that of a rollout."""
-        return thread_id(PurePath(path)) is not None
+    session_log_name = ROLLOUT_NAME
 
 
 ADAPTER = CodexAdapter
