@@ -65,12 +65,6 @@ def prompt_of(text: str) -> str | None:
     return request or text.strip() or None
 
 
-def inter_agent_payload(text: str) -> str | None:
-    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`), or None if
-    encrypted or empty."""
-    return text.partition("Payload:\n")[2].strip() or None
-
-
 class MessageDeduplicator:
     """Separates repeated messages from copies of one message in several dialects.
 
@@ -142,12 +136,9 @@ class RolloutReader(LineEvents):
         self._begun = False
         self._bare = False
         """Whether the lines carry no time (0.20, 0.25): they have that of the header."""
-        self._path: str | None = None
-        """The thread's own agent path."""
         self._policy_known = False
         self._item_began: float | None = None
         """When the item of this line began, where it states that."""
-        self._error: records.TurnError | None = None
         self._is_prompted = False
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
@@ -236,7 +227,7 @@ class RolloutReader(LineEvents):
         if meta.forked_from_id or meta.subagent_history_start_ordinal is not None:
             self._tokens.begin_fork()
         event = thread_started(self._thread, meta, created, self._number)
-        self._path, self._cwd = event.path, event.cwd or ""
+        self._cwd = event.cwd or ""
         self._events.append(event)
 
     @_reads(dict[str, Any], "turn_context")
@@ -270,7 +261,6 @@ class RolloutReader(LineEvents):
 
     @_reads(records.TurnMark, "event_msg task_started", "event_msg turn_started")
     def _task_started(self, mark: records.TurnMark) -> None:
-        self._error = None
         self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
         self._emit(TurnStarted, turn=text_or_none(mark.turn_id))
@@ -284,8 +274,7 @@ class RolloutReader(LineEvents):
         self._end_turn(mark, "aborted")
 
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
-        error = mark.error or self._error
-        self._error = None
+        error = mark.error
         self._calls.release()
         self._emit(
             TurnEnded,
@@ -306,10 +295,6 @@ class RolloutReader(LineEvents):
     @_reads(records.ReviewEnd, "event_msg exited_review_mode")
     def _review_ended(self, end: records.ReviewEnd) -> None:
         self._has_result = end.review_output is not None
-
-    @_reads(records.TurnError, "event_msg error")
-    def _turn_error(self, error: records.TurnError) -> None:
-        self._error = error
 
     @_reads(records.TokenCount, "event_msg token_count")
     def _token_count(self, count: records.TokenCount) -> None:
@@ -333,13 +318,6 @@ class RolloutReader(LineEvents):
             self._finish(done, "message")
         elif self._bare:
             self._log_user("response_item", text)
-
-    @_reads(records.Message, "response_item agent_message")
-    def _inter_agent_message(self, message: records.Message) -> None:
-        """Log the task of a child of multi-agent v2; messages to other agents are not its prompts."""
-        text = inter_agent_payload(tools.parts_text(message.content))
-        if text and self._path is not None and message.recipient == self._path:
-            self._log_user("agent_message", text)
 
     @_reads(records.LoggedMessage, "event_msg user_message")
     def _user_message(self, logged: records.LoggedMessage) -> None:
