@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,10 +119,4 @@ def _sessions(process: Process) -> Path | None:
     return Path(found) if found else None
 
 
-class CopilotAdapter(Adapter):
-    """Copilot CLI."""
-
-    session_files = CopilotSessions()
-
-
-ADAPTER = CopilotAdapter
+ADAPTER: Final = partial(Adapter, session_files=CopilotSessions())

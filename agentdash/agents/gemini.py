@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -132,11 +133,8 @@ def gemini_chats(process: Process) -> Path | None:
     return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
 
 
-class GeminiAdapter(Adapter):
-    """Gemini CLI."""
-
-    session_files = ChatFiles(gemini_chats, "session-*.jsonl", GeminiFacts)
-    request_reader = GeminiRequests(GEMINI)
-
-
-ADAPTER = GeminiAdapter
+ADAPTER: Final = partial(
+    Adapter,
+    session_files=ChatFiles(gemini_chats, "session-*.jsonl", GeminiFacts),
+    request_reader=GeminiRequests(GEMINI),
+)

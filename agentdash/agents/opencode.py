@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -208,11 +209,4 @@ class OpencodeRequests(RequestReader):
         )
 
 
-class OpencodeAdapter(Adapter):
-    """OpenCode."""
-
-    session_files = OpencodeSessions()
-    request_reader = OpencodeRequests()
-
-
-ADAPTER = OpencodeAdapter
+ADAPTER: Final = partial(Adapter, session_files=OpencodeSessions(), request_reader=OpencodeRequests())

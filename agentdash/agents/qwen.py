@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,11 +128,4 @@ def _pid_since(path: Path, process: Process) -> int | None:
         return None
 
 
-class QwenAdapter(Adapter):
-    """Qwen Code."""
-
-    session_files = QwenChats()
-    request_reader = GeminiRequests(QWEN)
-
-
-ADAPTER = QwenAdapter
+ADAPTER: Final = partial(Adapter, session_files=QwenChats(), request_reader=GeminiRequests(QWEN))

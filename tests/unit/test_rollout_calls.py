@@ -38,7 +38,7 @@ def started(*lines: bytes) -> e.CallStarted:
             "request_permissions",
             {"reason": "to fetch", "permissions": {"network": {"enabled": True}}},
             "permission",
-            'to fetch {"network":{"enabled":true}}',
+            'to fetch: {"network":{"enabled":true}}',
         ),
         (
             "spawn_agent",
