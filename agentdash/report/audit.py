@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.session_logs import chats, is_log_of, log_of, thread_of_log
+from agentdash.agents.session_logs import is_log_of, log_of, other_logs, thread_of_log
 from agentdash.agents.session_rows import DATABASES, is_row, sessions_in
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
@@ -71,7 +71,8 @@ def find_logs(
     """
     errors: list[OSError] = []
     wanted = list(targets)
-    found = [] if wanted else [*home.rollouts(errors.append), *_other(claude, errors.append)]
+    found = [] if wanted else list(home.rollouts(errors.append))
+    found += [] if wanted else [path for _, path in other_logs(claude, errors.append)]
     for target in wanted:
         matches = _at_path(Path(target), errors.append) or _of_thread(home, claude, target, errors.append)
         if not matches and not errors:
@@ -103,12 +104,7 @@ def _of_thread(
     if len(thread) < MIN_PREFIX_CHARS:
         return []
     rollouts = [file for file in home.rollouts(on_error) if is_log_of(file, thread)]
-    return rollouts or [file for file in _other(claude, on_error) if is_log_of(file, thread)]
-
-
-def _other(claude: ClaudeHome, on_error: Callable[[OSError], None]) -> list[Path]:
-    """Return the logs of other CLIs than Codex."""
-    return [*claude.transcripts(on_error), *(path for _, path in chats(on_error))]
+    return rollouts or [file for _, file in other_logs(claude, on_error) if is_log_of(file, thread)]
 
 
 def _may_be_log(file: Path) -> bool:
