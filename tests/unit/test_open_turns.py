@@ -13,7 +13,7 @@ from agentdash.model.fact import FactKind
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.unit.story import CHILD, CWD, HOST, PANE, T, called, done, held, pane, polled, process, worker
+from tests.unit.story import CHILD, CWD, HOST, PANE, T, called, done, held, in_pane, polled, process, worker
 
 OWNER = ProcessKey(11, 95.0)
 OTHER = "01a1fa8b-64d1-75d0-9538-5a109db01aaa"
@@ -44,12 +44,8 @@ def screen(state: str, rule: str, text: str = WAITS, at: float = 106.5, agent: s
 
 def seen(*parts: e.Event | Events, agent: str = "claude", alive: bool = True, last: Events = ()) -> Worker:
     """Return the worker after events, in a pane of a process that is alive or has ended."""
-    there = [
-        e.HostSeen(at=80, platform="linux", kernel=HOST),
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent=agent, cwd=CWD),
-    ]
+    host = e.HostSeen(at=80, platform="linux", kernel=HOST)
+    there = [host, *in_pane(agent, started=95.0, cwd=CWD)]
     gone = [] if alive else [e.ProcessGone(at=108.0, key=OWNER)]
     return worker(there, polled(99), *parts, polled(107), gone, last or polled(112))
 

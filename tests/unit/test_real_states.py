@@ -23,6 +23,7 @@ from tests.unit.story import (
     done,
     ended,
     held,
+    in_pane,
     old,
     pane,
     polled,
@@ -45,20 +46,15 @@ def tried(call: str, outcome: e.Outcome = "ended", *, at: float = 101.0, tool: s
     return [start, ended(call, "", at=at + 0.5, exit_code=None, outcome=outcome)]
 
 
+PLANNED = tried("c0", tool="update_plan")
 ANSWERED = {
     "the only action, by a rule": (State.COMPLETED, [*tried("c1", RULE), done()]),
     "a clean-up, by the user": (State.COMPLETED, [*tried("c1"), *tried("c2", USER), done()]),
     "an MCP call behind work": (State.COMPLETED, [*tried("c1"), *tried("c2", USER, tool="a.b"), done()]),
     "all, by the policy": (State.FAILED_PERMISSION, [*tried("c1", POLICY), *tried("c2", POLICY), done()]),
     "MCP, by the user": (State.FAILED_PERMISSION, [*tried("c1", USER, tool="mcp__spike__echo"), done()]),
-    "MCP, behind a plan": (
-        State.FAILED_PERMISSION,
-        [*tried("c0", tool="update_plan"), *tried("c1", USER, tool="a.b"), done()],
-    ),
-    "MCP, repeated": (
-        State.COMPLETED,
-        [*tried("c1", USER, tool="a.b"), *tried("c2", tool="a.b"), done()],
-    ),
+    "MCP, behind a plan": (State.FAILED_PERMISSION, [*PLANNED, *tried("c1", USER, tool="a.b"), done()]),
+    "MCP, repeated": (State.COMPLETED, [*tried("c1", USER, tool="a.b"), *tried("c2", tool="a.b"), done()]),
     "without an answer": (State.FAILED_PERMISSION, [*tried("c1"), *tried("c2", RULE), done(None)]),
 }
 
@@ -179,9 +175,7 @@ def session(*commands: str) -> Story:
         e.ThreadStarted(thread=T, at=100, line=1, agent="claude"),
         e.TurnStarted(thread=T, at=100, line=2),
         done("They work.", at=101),
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=85.0, agent="claude"),
+        *in_pane("claude"),
     ]
     for kid, command in zip(KIDS, commands, strict=True):
         story += [
@@ -271,15 +265,10 @@ def test_end_of_a_file_whose_middle_was_not_read(version: str, state: State) -> 
 
 
 def record(kind: str, content: object, at: int, *, version: str, stop: str | None = None) -> bytes:
-    return json.dumps(
-        {
-            "type": kind,
-            "message": {"role": kind, "id": "m1", "content": content, "stop_reason": stop},
-            "timestamp": f"2026-04-01T10:00:{at:02}Z",
-            "cwd": "/home/dev",
-            "version": version,
-        }
-    ).encode()
+    message = {"role": kind, "id": "m1", "content": content, "stop_reason": stop}
+    time = f"2026-04-01T10:00:{at:02}Z"
+    line = {"type": kind, "message": message, "timestamp": time, "cwd": "/home/dev", "version": version}
+    return json.dumps(line).encode()
 
 
 def text(words: str) -> list[dict[str, str]]:
@@ -307,10 +296,7 @@ LEFT = b'{"type": "last-prompt", "lastPrompt": "hello"}'
     ],
 )
 def test_last_words_of_claude(
-    version: str,
-    said: Iterable[tuple[object, str | None]],
-    state: State,
-    is_alive: bool,
+    version: str, said: Iterable[tuple[object, str | None]], state: State, is_alive: bool
 ) -> None:
     lines = [record("user", "hello", 0, version=version)]
     for at, (content, stop) in enumerate(said, 1):

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.process import Kernel
+from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import PathAccess, WriteAccess
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.unit.story import HOST, PANE, SANDBOXED, pane, polled, process, worker
+from tests.unit.story import HOST, PANE, SANDBOXED, in_pane, pane, polled, worker
 
 LOG = "/home/dev/.local/share/opencode/log/opencode.log"
 WORDS = ("Error: Unexpected error", "", f"Unknown: FileSystem.open ({LOG})")  # OpenCode 1.18.33
-HOST_SEEN = e.HostSeen(at=80, platform="linux", kernel=HOST)
 ONLINE = Kernel(seccomp=2, no_new_privs=True, net=1, mnt=2, pid=2, user=2)
 """Codex 0.169 with the network on."""
-
-
-def ran(
-    *lines: str,
-    kernel: Kernel = ONLINE,
-    status: int | None = 1,
-    agent: str = "opencode",
-    width: int = 80,
-    env: dict[str, str] | None = None,
-) -> Worker:
-    """A worker that printed this, and perhaps ended."""
-    one = process(11, 10, started=85.0, agent=agent, kernel=kernel, once=True, env=env or {})
-    story = [HOST_SEEN, pane(width=width), process(10, started=80.0), one, *polled(110)]
-    story.append(e.PaneDrawn(at=111, key=PANE, screen=lines))
-    if status is not None:
-        ended = pane(width=width, dead=True, dead_status=status)
-        story += [
-            e.ProcessGone(at=112, key=one.process.key),
-            e.PaneSeen(at=112, pane=ended.pane),
-            *polled(112),
-        ]
-    return worker(story)
-
-
 OUTSIDE = "start it from a shell outside its sandbox"
+
+
+def boxed(
+    *story: e.Event | Sequence[e.Event], agent: str = "opencode", kernel: Kernel = ONLINE, **env: str
+) -> Worker:
+    """Return a worker of a pane, in a sandbox unless the kernel is that of the host."""
+    host = e.HostSeen(at=80, platform="linux", kernel=HOST)
+    return worker(host, in_pane(agent, kernel=kernel, env=env), *story)
+
+
+def drawn(*lines: str, at: float = 111) -> list[e.Event]:
+    return [*polled(at - 1), e.PaneDrawn(at=at, key=PANE, screen=lines)]
+
+
+def left(at: float = 112, *, status: int | None = None) -> list[e.Event]:
+    """The end of its process, and of its pane if that has a status."""
+    end = [] if status is None else [e.PaneSeen(at=at, pane=pane(dead=True, dead_status=status).pane)]
+    return [e.ProcessGone(at=at, key=ProcessKey(11, 85.0)), *end, *polled(at)]
+
+
+def read(state: str, text: str, at: float = 111) -> e.Event:
+    return e.ScreenRead(at=at, key=PANE, agent="opencode", state=state, rule="opencode.retrying", text=text)
 
 
 def remedy_texts(found: Worker) -> list[str | None]:
@@ -48,113 +47,65 @@ def remedy_texts(found: Worker) -> list[str | None]:
 
 
 def test_exit_after_denial_names_path_process_and_remedy() -> None:
-    found = ran(*WORDS)
-    assert (found.state, LOG in found.assessment.why, "exit code 1" in found.assessment.why) == (
-        State.BLOCKED_SANDBOX,
-        True,
-        True,
-    )
+    found = boxed(drawn(*WORDS), left(status=1))
+    assert (found.state, LOG in found.assessment.why) == (State.BLOCKED_SANDBOX, True)
+    assert "exit code 1" in found.assessment.why
     assert [(x.source, x.rule) for x in found.assessment.evidence] == [
         ("screen", "denied-filesystem"),
         ("kernel", "in-a-sandbox"),
         ("tmux", "pane-dead"),
     ]
     assert found.assessment.evidence[1].text == "pid 11 (sh): seccomp 2, own user, pid, mount namespaces"
-    (finding,) = found.sandbox.findings
-    assert (finding.kind, remedy_texts(found)) == (
-        "denied-filesystem",
-        [f"{OUTSIDE}, or let that sandbox write /home/dev/.local/share/opencode/log"],
-    )
-    assert (found.sandbox.got.seccomp, found.sandbox.got.network_namespace, found.sandbox.verdict) == (
-        2,
-        "host",
-        "unverified",
-    )
+    assert [finding.kind for finding in found.sandbox.findings] == ["denied-filesystem"]
+    assert remedy_texts(found) == [
+        f"{OUTSIDE}, or let that sandbox write /home/dev/.local/share/opencode/log"
+    ]
+    got = found.sandbox.got
+    assert (got.seccomp, got.network_namespace, found.sandbox.verdict) == (2, "host", "unverified")
 
 
 def test_denial_that_scrolled_away_still_counts() -> None:
-    one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
-    story = [
-        HOST_SEEN,
-        pane(),
-        process(10, started=80.0),
-        one,
-        *polled(110),
-        e.PaneDrawn(at=111, key=PANE, screen=WORDS),
-    ]
-    gone = [e.ProcessGone(at=112, key=one.process.key), *polled(112)]
-    cleared = [e.PaneDrawn(at=150, key=PANE, screen=("$ ls",)), *polled(151)]
-    assert worker(story, gone).state is State.BLOCKED_SANDBOX
-    assert worker(story, gone, cleared).state is State.BLOCKED_SANDBOX
+    assert boxed(drawn(*WORDS), left()).state is State.BLOCKED_SANDBOX
+    cleared = [*drawn("$ ls", at=150), *polled(151)]
+    assert boxed(drawn(*WORDS), left(), cleared).state is State.BLOCKED_SANDBOX
 
 
 def test_quit_at_rest_is_no_block() -> None:
-    one = process(11, 10, started=85.0, agent="claude", kernel=ONLINE)
-    quoted = e.PaneDrawn(
-        at=111,
-        key=PANE,
-        screen=("touch: cannot touch '/home/dev/x': Read-only file system", "● Used /tmp instead.", "$"),
-    )
-    rests = e.ScreenRead(
-        at=111, key=PANE, agent="claude", state="completed", rule="claude.finished", text="x"
-    )
-    story = [HOST_SEEN, pane(), process(10, started=80.0), one, *polled(110), rests, quoted]
-    assert worker(story, e.ProcessGone(at=112, key=one.process.key), polled(112)).state is State.EXITED
-
-
-def retrying(kernel: Kernel, text: str, **env: str) -> Worker:
-    one = process(11, 10, started=85.0, agent="opencode", kernel=kernel, env=env)
-    reading = e.ScreenRead(
-        at=115, key=PANE, agent="opencode", state="failed-provider", rule="opencode.retrying", text=text
-    )
-    return worker(HOST_SEEN, pane(), process(10, started=80.0), one, polled(110), reading)
+    quoted = drawn("touch: cannot touch '/home/dev/x': Read-only file system", "● Used /tmp instead.", "$")
+    assert boxed(read("completed", "x"), quoted, left(), agent="claude").state is State.EXITED
 
 
 def test_unreachable_provider_without_network_is_blocked() -> None:
-    text = "Cannot connect to API: Was there a typo in the url or port? [retrying in 6s attempt #4]"
-    found = retrying(SANDBOXED, text)
-    assert (found.state, remedy_texts(found)) == (
-        State.BLOCKED_SANDBOX,
-        [f"{OUTSIDE}, or let that sandbox reach the network"],
-    )
-    marked = retrying(SANDBOXED, text, CODEX_SANDBOX_NETWORK_DISABLED="1")
+    words = "Cannot connect to API: Was there a typo in the url or port? [retrying in 6s attempt #4]"
+    failing = (*polled(110), read("failed-provider", words))
+    found = boxed(failing, kernel=SANDBOXED)
+    assert found.state is State.BLOCKED_SANDBOX
+    assert remedy_texts(found) == [f"{OUTSIDE}, or let that sandbox reach the network"]
+    marked = boxed(failing, kernel=SANDBOXED, CODEX_SANDBOX_NETWORK_DISABLED="1")
     assert remedy_texts(marked) == ["[sandbox_workspace_write]\nnetwork_access = true"]
-    assert retrying(ONLINE, text, CODEX_SANDBOX_NETWORK_DISABLED="1").state is State.BLOCKED_SANDBOX
-    assert retrying(ONLINE, text).state is State.FAILED_PROVIDER
-    assert retrying(SANDBOXED, "Rate limit reached [retrying attempt #2]").state is State.FAILED_PROVIDER
+    assert boxed(failing, CODEX_SANDBOX_NETWORK_DISABLED="1").state is State.BLOCKED_SANDBOX
+    assert boxed(failing).state is State.FAILED_PROVIDER
+    limited = read("failed-provider", "Rate limit reached [retrying attempt #2]")
+    assert boxed(polled(110), limited, kernel=SANDBOXED).state is State.FAILED_PROVIDER
 
 
 GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", WriteAccess("read-only-mount"), needed=True)
 
 
-def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int | None = None) -> Worker:
-    """`gemini -p` whose state it may perhaps not write: it retries for ever, and prints nothing."""
-    one = process(11, 10, started=100.0, agent="gemini", kernel=kernel)
-    key = one.process.key
-    story = [
-        HOST_SEEN,
-        pane(),
-        process(10, started=80.0),
-        e.PaneDrawn(at=101, key=PANE, screen=("$ gemini -p x",)),
-        one,
-    ]
-    story += [e.StatePathsSeen(at=101, key=key, paths=paths), *polled(at)]
-    if status is not None:
-        ended = e.PaneSeen(at=at, pane=pane(dead=True, dead_status=status).pane)
-        story += [e.ProcessGone(at=at, key=key), ended, *polled(at)]
-    return worker(story)
+def test_silent_worker_with_a_denied_state_path_is_blocked() -> None:
+    """`gemini -p` that may not write its state retries for ever, and prints nothing."""
 
+    def silent(*paths: PathAccess, at: float, status: int | None = None, kernel: Kernel = ONLINE) -> Worker:
+        seen = e.StatePathsSeen(at=101, key=ProcessKey(11, 85.0), paths=paths)
+        end = [] if status is None else left(at, status=status)
+        shown = drawn("$ gemini -p x", at=101)
+        return boxed(shown, seen, polled(at), end, agent="gemini", kernel=kernel)
 
-def test_standstill_with_a_denied_state_path_is_blocked() -> None:
-    assert silent(GEMINI, at=105).state is State.UNKNOWN
     found = silent(GEMINI, at=130)
     assert (found.state, "/home/dev/.gemini" in found.assessment.why) == (State.BLOCKED_SANDBOX, True)
     assert remedy_texts(found) == [f"{OUTSIDE}, or let that sandbox write /home/dev/.gemini"]
+    assert silent(GEMINI, at=105).state is State.UNKNOWN
     assert silent(GEMINI, at=130, kernel=HOST).state is State.UNKNOWN
     assert silent(replace(GEMINI, needed=False), at=130).state is State.UNKNOWN
-    assert silent(at=130).state is State.UNKNOWN
-
-
-def test_silent_exit_with_a_denied_state_path_is_blocked() -> None:
     assert silent(GEMINI, at=103, status=1).state is State.BLOCKED_SANDBOX
     assert silent(GEMINI, at=103, status=0).state is State.EXITED
