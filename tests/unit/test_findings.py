@@ -10,7 +10,6 @@ from agentdash.model.denials import PathKind
 from agentdash.model.layers import DifferingField
 from agentdash.model.policy import Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
-from agentdash.model.state_paths import Mount
 from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,
@@ -159,15 +158,17 @@ def test_possible_retry_is_information() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "kernel", "env", "expected"),
+    ("policy", "kernel", "expected"),
     [
-        (WORKSPACE, HOST, NETWORK, ["escalated-flag-left"]),
-        (WORKSPACE, SANDBOXED, NETWORK, ["escalated-not-host"]),
-        (ONLINE, HOST, NETWORK, ["stale-network-flag"]),
+        (WORKSPACE, HOST, "escalated-flag-left"),
+        (WORKSPACE, SANDBOXED, "escalated-not-host"),
+        (ONLINE, HOST, "stale-network-flag"),
     ],
 )
-def test_allowed_escalation(policy: Policy, kernel: Kernel, env: dict[str, str], expected: list[str]) -> None:
-    assert kinds(worker(begun(policy=policy), called(ask=True), live(kernel, **env)).sandbox) == expected
+def test_allowed_escalation(policy: Policy, kernel: Kernel, expected: str) -> None:
+    assert kinds(worker(begun(policy=policy), called(ask=True), live(kernel, **NETWORK)).sandbox) == [
+        expected
+    ]
 
 
 def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
@@ -182,19 +183,10 @@ def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
 # ---------------------------------------------------------------- launchers, mounts, and what is around
 
 
-def launched(
-    policy: Policy,
-    *argv: str,
-    kernel: Kernel = SANDBOXED,
-    before: tuple[e.Event, ...] = (),
-    **env: str,
-) -> list[str]:
+def launched(policy: Policy, *argv: str, kernel: Kernel = SANDBOXED, **env: str) -> list[str]:
     """The kinds of a command below a launcher."""
-    above = (CODEX, process(60, 50, started=100.0, argv=argv))
-    env = env or NETWORK
-    return kinds(
-        worker(begun(policy=policy), *before, called(), live(kernel, *above, parent=60, **env)).sandbox
-    )
+    command = live(kernel, CODEX, process(60, 50, started=100.0, argv=argv), parent=60, **(env or NETWORK))
+    return kinds(worker(LINK, begun(policy=policy), called(), command).sandbox)
 
 
 def bwrap(*more: str) -> tuple[str, ...]:
@@ -231,50 +223,26 @@ def test_temporary_directory_by_its_path_is_that_of_the_policy() -> None:
     assert launched(own, *more, **NETWORK, TMPDIR="/scratch/me") == ["filesystem-wider"]
 
 
+LINK = e.PathsSeen(at=99, paths=(("/srv/link", PathKind.LINK),))
+
+
 @pytest.mark.parametrize(
-    ("link", "is_one"), [("/home/dev/board", True), ("/home", True), ("/home/dev/boa", False)]
+    ("root", "is_one"), [("/srv/link", True), ("/srv/link/board", True), ("/srv/link-no", False)]
 )
-def test_root_that_is_a_symbolic_link_is_bound_at_its_target(link: str, is_one: bool) -> None:
-    linked = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/home/dev/board", "write")))
-    argv = bwrap("--bind", "/data/board", "/data/board", "--unshare-net")
-    seen = e.PathsSeen(at=99, paths=((link, PathKind.LINK),))
-    found = launched(linked, *argv, before=(seen,))
+def test_root_that_is_a_symbolic_link_is_bound_at_its_target(root: str, is_one: bool) -> None:
+    linked = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(root, "write")))
+    found = launched(linked, *bwrap("--bind", "/data/board", "/data/board", "--unshare-net"))
     assert found == ([] if is_one else ["filesystem-narrower", "filesystem-wider"])
 
 
 def test_codex_inside_a_sandbox_and_a_container_around_both() -> None:
     around = process(40, started=80.0, argv=bwrap("--unshare-net"))
     inside = process(50, 40, started=90.0, agent="codex", kernel=SANDBOXED)
-    assert kinds(worker(begun(policy=FULL), called(), live(SANDBOXED, around, inside)).sandbox) == [
-        "nested-sandbox"
-    ]
+    found = worker(begun(policy=FULL), called(), live(SANDBOXED, around, inside))
+    assert kinds(found.sandbox) == ["nested-sandbox"]
     container = replace(SANDBOXED, no_new_privs=False)
     codex = process(50, started=90.0, agent="codex", kernel=container)
     assert worker(begun(policy=FULL), called(), live(container, codex)).sandbox.verdict == "match"
-
-
-BOUND = (
-    Mount(1, 0, "/", read_only=True),
-    Mount(2, 1, CWD),
-    Mount(3, 1, "/tmp"),
-    Mount(4, 1, "/dev", fstype="tmpfs"),
-)
-DATA = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
-
-
-@pytest.mark.parametrize(
-    ("policy", "mounts", "expected"),
-    [
-        (WORKSPACE, BOUND, []),
-        (DATA, BOUND, ["filesystem-narrower"]),
-        pytest.param(DATA, (*BOUND, Mount(5, 1, "/mnt/disk/data")), [], id="perhaps a link to it"),
-        (WORKSPACE, (Mount(1, 0, "/"), *BOUND[1:]), ["filesystem-wider"]),
-    ],
-)
-def test_mounts(policy: Policy, mounts: tuple[Mount, ...], expected: list[str]) -> None:
-    seen = e.MountsSeen(at=103, namespace=2, mounts=mounts)
-    story = (begun(policy=policy), called(), seen, live(SANDBOXED, HOME="/home/dev", **NETWORK))
-    assert kinds(worker(*story).sandbox) == expected
 
 
 # ---------------------------------------------------------------- parents and children, before and after
@@ -293,7 +261,7 @@ def family(parent: Policy, child: Policy, *more: e.Event) -> Worker:
         (WORKSPACE, replace(WORKSPACE, approval="never"), None),
         (FULL, WORKSPACE, "narrower"),
         (WORKSPACE, ONLINE, "wider"),
-        (WORKSPACE, DATA, "wider"),
+        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write"))), "wider"),
     ],
 )
 def test_child_policy_drift(parent: Policy, child: Policy, direction: str | None) -> None:
@@ -368,13 +336,8 @@ def test_sandbox_cannot_start(output: str, remedy: str) -> None:
 
 
 def test_denied_under_full_access() -> None:
-    refused = (
-        called(text="tmux new-window"),
-        ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1),
-    )
+    output = "error connecting to /tmp/tmux-0/default (Operation not permitted)"
+    refused = (called(text="tmux new-window"), ended("c1", output, exit_code=1))
     assert worker(begun(policy=FULL), refused, done(), polled(110)).sandbox.findings == ()
     marked = worker(begun(policy=FULL), printed("1", call="c0"), refused, done(), polled(110))
     assert set(kinds(marked.sandbox)) == {"stale-network-flag", "denied-under-full-access"}
-
-
-# ---------------------------------------------------------------- the cells that differ

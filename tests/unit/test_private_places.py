@@ -16,6 +16,7 @@ from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 from agentdash.model.state_paths import Mount, MountTable
+from agentdash.model.worker import Sandbox
 from tests.unit.story import (
     CWD,
     HOST,
@@ -44,6 +45,21 @@ def tmpfs(number: int, point: str, *, private: bool = True, fstype: str = "tmpfs
 READ_ONLY_ROOT = mount(1, "/", read_only=True)
 WORK = mount(2, CWD)
 TMP = mount(3, "/tmp")
+DATA = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
+
+
+def mounted(policy: Policy, mounts: tuple[Mount, ...]) -> Sandbox:
+    """Return the sandbox of a command with these mounts."""
+    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev"}
+    return worker(
+        begun(policy=policy),
+        called(),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, agent="codex"),
+        e.MountsSeen(at=103, namespace=2, mounts=mounts),
+        process(77, 50, started=104.0, kernel=SANDBOXED, env=env),
+        held(110),
+    ).sandbox
 
 
 @pytest.mark.parametrize(
@@ -52,35 +68,25 @@ TMP = mount(3, "/tmp")
         ((tmpfs(1, "/"), WORK, TMP), [], "/, /home/dev"),  # `:minimal`, `:root = deny` (0.169, 0.171)
         ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/home/dev"), mount(5, CWD)), [], "/home/dev"),
         ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/dev"), tmpfs(5, "/dev/shm"), tmpfs(6, "/proc")), [], ""),
-        (
-            (tmpfs(1, "/", private=False), WORK, TMP),
-            ["filesystem-wider"],
-            "",
-        ),  # of the user, mounted outside too
+        # of the user, mounted outside too
+        ((tmpfs(1, "/", private=False), WORK, TMP), ["filesystem-wider"], ""),
         ((tmpfs(1, "/"), mount(4, "/home/dev"), WORK, TMP), ["filesystem-wider"], "/"),  # the home is let in
         ((READ_ONLY_ROOT, WORK, TMP, mount(4, "/home/dev")), ["filesystem-wider"], ""),
         ((Mount(1, 0, "/", fstype="tmpfs"), Mount(2, 1, CWD), Mount(3, 1, "/tmp")), ["filesystem-wider"], ""),
     ],
 )
 def test_what_is_mounted_where_it_may_write(mounts: tuple[Mount, ...], kinds: list[str], lost: str) -> None:
-    found = worker(
-        begun(policy=WORKSPACE),
-        called(),
-        e.HostSeen(at=90, platform="linux", kernel=HOST),
-        process(50, started=90.0, agent="codex"),
-        e.MountsSeen(at=103, namespace=2, mounts=mounts),
-        process(
-            77,
-            50,
-            started=104.0,
-            kernel=SANDBOXED,
-            env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev"},
-        ),
-        held(110),
-    ).sandbox
+    found = mounted(WORKSPACE, mounts)
     assert [finding.kind for finding in found.findings] == kinds
     words = f"what it writes to {lost} is lost"
     assert any(words in each.text for each in found.evidence) is bool(lost)
+
+
+def test_what_is_mounted_where_it_may_not_write() -> None:
+    (finding,) = mounted(DATA, (READ_ONLY_ROOT, WORK, TMP)).findings
+    assert finding.kind == "filesystem-narrower"
+    perhaps_a_link_to_it = mount(4, "/mnt/disk/data")
+    assert mounted(DATA, (READ_ONLY_ROOT, WORK, TMP, perhaps_a_link_to_it)).findings == ()
 
 
 def test_a_root_that_the_cli_has_too_is_its_own() -> None:
@@ -102,6 +108,9 @@ TOLD = Policy(
 )
 
 
+SCRATCH = {"TMPDIR": "/tmp/claude-0"}
+
+
 def given(*roots: str) -> Policy:
     return replace(TOLD, rules=(*TOLD.rules[:2], *(PolicyRule(root, "write") for root in roots)))
 
@@ -109,32 +118,24 @@ def given(*roots: str) -> Policy:
 @pytest.mark.parametrize(
     ("above", "own", "roots", "is_wider"),
     [
-        ({}, {"TMPDIR": "/tmp/claude-0"}, ("/tmp/claude-0",), False),
-        (  # by settings.json, which the environment of its process does not show
-            {},
-            {"TMPDIR": "/tmp/claude-0", "CLAUDE_CODE_TMPDIR": "/home/dev/scratch/claude-0"},
-            ("/home/dev/scratch/claude-0", "/tmp/claude-0"),
-            False,
-        ),
+        ({}, SCRATCH, ("/tmp/claude-0",), False),
+        # by settings.json, which the environment of its process does not show
+        ({}, {**SCRATCH, "CLAUDE_CODE_TMPDIR": "/x/claude-0"}, ("/x/claude-0", "/tmp/claude-0"), False),
         (
             {"TMPDIR": "/var/scratch"},
             {"TMPDIR": "/var/scratch/claude-0"},
             ("/var/scratch/claude-0", "/tmp/claude-0"),
             False,
         ),
-        (  # the command says that the home is its temporary directory
-            {},
-            {"TMPDIR": "/tmp/claude-0", "CLAUDE_CODE_TMPDIR": "/home/dev"},
-            ("/home/dev", "/tmp/claude-0"),
-            True,
-        ),
-        ({}, {"TMPDIR": "/tmp/claude-0"}, ("/home/dev", "/tmp/claude-0"), True),
+        # the command says that the home is its temporary directory
+        ({}, {**SCRATCH, "CLAUDE_CODE_TMPDIR": "/home/dev"}, ("/home/dev", "/tmp/claude-0"), True),
+        ({}, SCRATCH, ("/home/dev", "/tmp/claude-0"), True),
     ],
 )
 def test_scratch_of_claude_code(
     above: dict[str, str], own: dict[str, str], roots: tuple[str, ...], is_wider: bool
 ) -> None:
-    env = {"CLAUDE_CODE_SESSION_ID": T, "HOME": "/home/dev"}
+    env = {"CLAUDE_CODE_SESSION_ID": T, "HOME": "/home/dev", "CLAUDE_CODE_HOST_HTTP_PROXY_PORT": "1", **own}
     parts = (
         e.ThreadStarted(thread=T, at=100, line=1, cwd=CWD, version="2.1.332", agent="claude"),
         e.PolicySet(thread=T, at=100, line=2, policy=TOLD, origin="sandbox_instructions", cwd=CWD),
@@ -143,14 +144,7 @@ def test_scratch_of_claude_code(
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, name="claude", agent="claude", env=above),
         process(60, 50, started=103.0, name="bwrap", launcher=Launcher("bwrap", given(*roots))),
-        process(
-            77,
-            60,
-            started=104.0,
-            kernel=SANDBOXED,
-            argv=("bash", "-c", "eval 'sleep 8'"),
-            env={**env, **own, "CLAUDE_CODE_HOST_HTTP_PROXY_PORT": "1"},
-        ),
+        process(77, 60, started=104.0, kernel=SANDBOXED, argv=("bash", "-c", "eval 'sleep 8'"), env=env),
         *held(110),
     )
     (found,) = [each for each in build_snapshot(reduce(Fleet(), parts), 200).workers if each.id == T]
@@ -189,7 +183,7 @@ def remedy(cwd: str, target: str, script: str, *before: e.Event, path: str = "/x
 
 PRINTED = (
     called("c0", "env", at=100.5),
-    ended("c0", "PATH=/bin\nHOME=/srv/people/ann\nPWD=/data/x\n", at=100.6),
+    ended("c0", "PATH=/bin\nHOME=/p/people/ann\nPWD=/data/x\n", at=100.6),
 )
 
 
@@ -198,16 +192,16 @@ PRINTED = (
     [
         ("/home/ann/proj", "/home/ann/notes", "touch /home/ann/notes", (), "/x/rollout"),
         ("/mnt/c/Users/ann/p", "/mnt/c/Users/ann/notes", "touch ../notes", (), "/x/rollout"),
-        ("/srv/people/ann/proj", "/srv/people/ann/notes", "touch ../notes", (), "/x/rollout"),
-        ("/data/x", "/srv/people/ann/notes", "touch /srv/people/ann/notes", PRINTED, "/x/rollout"),
-        ("/data/x", "/srv/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
-        ("/data/x", "/srv/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
+        ("/p/people/ann/proj", "/p/people/ann/notes", "touch ../notes", (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch /p/people/ann/notes", PRINTED, "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
         (
             "/data/x",
-            "/srv/people/ann/notes",
-            "touch /srv/people/ann/notes",
+            "/p/people/ann/notes",
+            "touch /p/people/ann/notes",
             (),
-            "/srv/people/ann/.codex/sessions/2026/rollout",
+            "/p/people/ann/.codex/sessions/x",
         ),
     ],
 )
