@@ -47,12 +47,8 @@ def live(
     """A process of a command, below a Codex or below what stands between them."""
     env |= {"CODEX_THREAD_ID": T} | ({"CODEX_TOOL_CALL_ID": call} if call else {})
     host = e.HostSeen(at=90, platform="linux", kernel=HOST)
-    return [
-        host,
-        *(above or (CODEX,)),
-        process(77, parent, started=104.0, kernel=kernel, env=env),
-        *held(110),
-    ]
+    command = process(77, parent, started=104.0, kernel=kernel, env=env)
+    return [host, *(above or (CODEX,)), command, *held(110)]
 
 
 def set_later(policy: Policy, at: float = 105.0, line: int = 8, origin: str = "turn_context") -> e.Event:

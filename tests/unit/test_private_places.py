@@ -196,13 +196,7 @@ PRINTED = (
         ("/data/x", "/p/people/ann/notes", "touch /p/people/ann/notes", PRINTED, "/x/rollout"),
         ("/data/x", "/p/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
         ("/data/x", "/p/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
-        (
-            "/data/x",
-            "/p/people/ann/notes",
-            "touch /p/people/ann/notes",
-            (),
-            "/p/people/ann/.codex/sessions/x",
-        ),
+        ("/data/x", "/p/people/ann/notes", "touch $FILE", (), "/p/people/ann/.codex/sessions/x"),
     ],
 )
 def test_no_home_becomes_a_writable_root(

@@ -18,14 +18,12 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
-from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.denials import Denial, Operation, PathFacts, PathKind, Remedy
 from agentdash.model.events import PathsSeen, PolicyRequested, PolicySet, ThreadStarted
-from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested
 from agentdash.sandbox.denials.programs import AGENTS
-from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, worker
+from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, fleet, worker
 
 FACTS = PathFacts(workspaces=(CWD,))
 D = PathKind.DIRECTORY
@@ -46,10 +44,6 @@ def file_remedy(
 def network_remedy(target: str | None, *, policy: Policy = WORKSPACE) -> Remedy | None:
     denial = Denial(what="network", operation="connect", certainty="certain", quote="", target=target)
     return remedy_for(denial, policy, FACTS)
-
-
-def changed(policy: Policy, **fields: object) -> Policy:
-    return Policy(**{**{name: getattr(policy, name) for name in policy.__struct_fields__}, **fields})
 
 
 def settings_once(remedy: Remedy | None) -> dict[str, object]:
@@ -146,7 +140,7 @@ def test_configuration_lies_in_the_codex_home() -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "write"))),
+        replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "write"))),
         Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody"),
         Policy(Filesystem.UNKNOWN),
     ],
@@ -171,7 +165,7 @@ def test_missing_names_that_codex_protects() -> None:
 
 
 def test_denied_entry_of_a_profile() -> None:
-    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
+    policy = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
     remedy = file_remedy("/data/board/x", policy=policy)
     assert remedy is not None
     assert (remedy.once, "`deny` entry" in remedy.text) == (None, True)
@@ -217,28 +211,26 @@ def test_what_is_at_paths(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("here", [True, False])
 async def test_paths_of_threads_of_this_machine_only(tmp_path: Path, here: bool) -> None:
-    cwd = str(tmp_path) if here else "/nonexistent/project"
+    cwd, board = str(tmp_path) if here else "/nonexistent/project", tmp_path / "board"
     output = f"touch: cannot touch '{tmp_path}/board/x': Read-only file system"
-    policy = changed(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/nonexistent", "write")))
+    policy = replace(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/nonexistent", "write")))
     begin = [
         replace(event, cwd=cwd) if isinstance(event, ThreadStarted | PolicySet) else event
         for event in begun(policy=policy)
     ]
-    call = called(text=f"touch {tmp_path}/board/x")
-    fleet = reduce(Fleet(), [*begin, call, ended(output=output, exit_code=1)])
-    (thread,) = fleet.threads.values()
-    assert thread.denials
-    (tmp_path / "board").mkdir()
+    known = fleet(begin, called(text=f"touch {board}/x"), ended(output=output, exit_code=1))
+    assert known.threads[T].denials
+    board.mkdir()
     source = DeniedPathSource(SystemClock())
-    seen = await source.poll(fleet)
+    seen = await source.poll(known)
     found = {path: kind for event in seen if isinstance(event, PathsSeen) for path, kind in event.paths}
-    assert found.get(str(tmp_path / "board")) == (PathKind.DIRECTORY if here else None)
-    assert await source.poll(fleet) == []
+    assert found.get(str(board)) == (PathKind.DIRECTORY if here else None)
+    assert await source.poll(known) == []
 
 
 def test_profile_that_only_the_request_states() -> None:
     """Codex 0.138 to 0.150 apply profiles, and their logs do not name them."""
-    asked = Requested(given=changed(WORKSPACE, profile="dev"))
+    asked = Requested(given=replace(WORKSPACE, profile="dev"))
     found = worker(
         begun(version="0.145.0"),
         PolicyRequested(at=0.0, worker=T, requested=asked),
