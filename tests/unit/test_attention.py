@@ -113,9 +113,9 @@ def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
 
 
 def test_an_acknowledgement_reaches_the_hub_and_the_file(tmp_path: Path) -> None:
-    clock = VirtualClock(NOW)
+    clock, file = VirtualClock(NOW), AttentionFile(tmp_path, Path("/a"))
     clock.set(paused=True, now=NOW)
-    hub, file = Hub([], clock), AttentionFile(tmp_path, Path("/a"))
+    hub = Hub([], clock)
     user = UserAttention(hub, clock, file)
     (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
     assert worker.needs_you

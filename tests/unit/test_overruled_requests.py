@@ -132,13 +132,16 @@ def remedies(thread: Thread, request: Requested) -> list[Remedy]:
         workspaces=("/w",),
         request=newest_request(thread, (request,)),
     )
-    denials = [Denial(what="filesystem", operation="write", certainty="certain", quote="x", target=target)
-               for target in ("/w/a", "/srv/x/a")]  # fmt: skip
-    denials += [
-        Denial(what="network", operation="connect", certainty="certain", quote="x", target="example.com")
-    ]
+    denials = (
+        *map(unwritable, ("/w/a", "/srv/x/a")),
+        Denial("network", "connect", "certain", "x", "host.org"),
+    )
     found = [remedy_for(denial, thread.policies[-1].policy, facts) for denial in denials]
     return [remedy for remedy in found if remedy is not None]
+
+
+def unwritable(path: str) -> Denial:
+    return Denial("filesystem", "write", "certain", "x", path)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -170,24 +173,20 @@ def test_no_remedy_was_asked_for_already(case: Case, tmp_path: Path) -> None:
         assert typed.isdisjoint(option.text for option in again.options), remedy
 
 
+ADD_DIR = Case("-s workspace-write --add-dir /srv/x", WORKSPACE, "")
+WRITTEN = Case("", WORKSPACE, "", user=MODE + '[sandbox_workspace_write]\nwritable_roots = ["/srv/x"]\n')
+
+
 @pytest.mark.parametrize(
     ("case", "kinds", "reason"),
     [
+        (ADD_DIR, {}, "argv: --add-dir /srv/x was not kept"),
         (
-            Case("-s workspace-write --add-dir /srv/x", WORKSPACE, ""),
-            {},
-            "argv: --add-dir /srv/x was not kept",
-        ),
-        (
-            Case("-s workspace-write --add-dir /srv/x", WORKSPACE, ""),
+            ADD_DIR,
             {"/srv/x": PathKind.MISSING, "/srv": PathKind.DIRECTORY},
             "argv: --add-dir /srv/x names a directory that does not exist: create it, and start again",
         ),
-        (
-            Case("", WORKSPACE, "", user=MODE + '[sandbox_workspace_write]\nwritable_roots = ["/srv/x"]\n'),
-            {},
-            'sandbox_workspace_write.writable_roots = ["/srv/x"] was written after its start',
-        ),
+        (WRITTEN, {}, 'sandbox_workspace_write.writable_roots = ["/srv/x"] was written after its start'),
     ],
 )
 def test_directory_that_was_asked_for_already(
@@ -195,8 +194,8 @@ def test_directory_that_was_asked_for_already(
 ) -> None:
     asked(case, tmp_path)
     found = read_request(parse_options(shlex.split(case.args)), "/h", "/w", "0.171.0", tmp_path, since=5.0)
-    denial = Denial(what="filesystem", operation="write", certainty="certain", quote="x", target="/srv/x/a")
-    remedy = remedy_for(denial, case.told, PathFacts(kinds=kinds, workspaces=("/w",), request=found))
+    facts = PathFacts(kinds=kinds, workspaces=("/w",), request=found)
+    remedy = remedy_for(unwritable("/srv/x/a"), case.told, facts)
     assert remedy is not None
     assert remedy.once is None
     assert reason in remedy.text

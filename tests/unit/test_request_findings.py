@@ -16,6 +16,7 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.thread import Thread
+from tests.unit.story import begun, called, ended
 
 READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
 WORKSPACE = Policy(
@@ -114,20 +115,18 @@ def resumed(policy: Policy, **changes: object) -> Requested:
     return replace(request, **({"resumes": True, "files_written": 0.5} | changes))
 
 
+TYPED_AGAIN = replace(asked(FULL, since=20.0), resumes=True)
+CONFIGURED = asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml")
+
+
 @pytest.mark.parametrize(
     ("requests", "expected"),
     [
         pytest.param((asked(READ_ONLY), resumed(FULL)), ["resume-dropped-policy"], id="typed, and lost"),
         pytest.param((resumed(FULL),), ["resume-dropped-policy"], id="of a process that was not seen"),
         pytest.param((resumed(FULL, files_written=10.0),), [], id="perhaps of the configuration"),
-        pytest.param(
-            (asked(READ_ONLY), replace(asked(FULL, since=20.0), resumes=True)), [], id="asked for again"
-        ),
-        pytest.param(
-            (asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml"), resumed(FULL)),
-            [],
-            id="the configuration was changed",
-        ),
+        pytest.param((asked(READ_ONLY), TYPED_AGAIN), [], id="asked for again"),
+        pytest.param((CONFIGURED, resumed(FULL)), [], id="the configuration was changed"),
     ],
 )
 def test_resumed_thread_that_loses_its_policy(requests: tuple[Requested, ...], expected: list[str]) -> None:
@@ -147,32 +146,26 @@ def test_role_that_has_the_policy_of_its_parent() -> None:
     assert "Decided by the policy of the thread that spawned it." in finding.message
 
 
-def call(outcome: e.Outcome, **changes: object) -> list[e.Event]:
-    started = e.CallStarted(
-        at=7.0, thread="t", line=5, call="c", kind="command", tool="exec", text="gh pr list",
-        escalation=e.Escalation("escalated"),
-    )  # fmt: skip
-    ended = e.CallEnded(at=8.0, thread="t", line=6, call="c", outcome=outcome, exit_code=0)
-    return [started, replace(ended, **changes)]
-
-
-def reviewed(policy: Policy, *events: e.Event) -> Thread:
-    begin = [
-        e.ThreadStarted(at=1.0, thread="t", cwd="/w"),
-        e.PolicySet(at=6.0, thread="t", line=2, policy=policy, origin="turn_context"),
+@pytest.mark.parametrize(
+    ("policy", "reviewer", "outcome", "is_found"),
+    [
+        (READ_ONLY, "auto_review", "ended", True),
+        (READ_ONLY, "auto_review", "refused-by-user", False),
+        (READ_ONLY, "user", "ended", False),
+        (WORKSPACE, "auto_review", "ended", False),
+    ],
+)
+def test_reviewer_that_lets_a_command_out(
+    policy: Policy, reviewer: str, outcome: e.Outcome, *, is_found: bool
+) -> None:
+    reviewed = replace(policy, reviewer=reviewer, approval="on-request")
+    events = [
+        *begun(policy=reviewed),
+        called(text="gh pr list", ask=True),
+        ended(outcome=outcome, exit_code=0 if outcome == "ended" else None),
     ]
-    return reduce(Fleet(), [*begin, *events]).threads["t"]
-
-
-def test_reviewer_that_lets_a_command_out() -> None:
-    policy = replace(READ_ONLY, reviewer="auto_review", approval="on-request")
-    assert [each.kind for each in auto_approved(reviewed(policy, *call("ended")))] == [
-        "auto-approved-outside"
-    ]
-    assert list(auto_approved(reviewed(policy, *call("refused-by-user", exit_code=None)))) == []
-    assert list(auto_approved(reviewed(replace(policy, reviewer="user"), *call("ended")))) == []
-    workspace = replace(WORKSPACE, reviewer="auto_review", approval="on-request")
-    assert list(auto_approved(reviewed(workspace, *call("ended")))) == []
+    (found,) = reduce(Fleet(), events).threads.values()
+    assert [each.kind for each in auto_approved(found)] == ["auto-approved-outside"] * is_found
 
 
 # ---------------------------------------------------------------- before the request is read
@@ -205,6 +198,6 @@ def test_the_request_of_a_process_that_has_just_started_is_awaited() -> None:
 
 def test_the_request_of_a_process_that_has_ended_at_once_is_not_awaited() -> None:
     young = {"t": replace(thread((6.0, READ_ONLY)), created_at=6.0)}
-    ended = replace(live_fleet(asked(READ_ONLY, since=5.0)), threads=young, links=FleetLinks())
-    assert not awaits(ended)
-    assert awaits(replace(ended, requests={}))
+    left = replace(live_fleet(asked(READ_ONLY, since=5.0)), threads=young, links=FleetLinks())
+    assert not awaits(left)
+    assert awaits(replace(left, requests={}))
