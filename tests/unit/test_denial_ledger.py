@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry, stable_target
 from agentdash.model.states import State
+from agentdash.report.audit import audit
+from agentdash.report.check import denials_report, print_denials
+from tests.unit.rollout_files import all_files
 from tests.unit.story import begun, called, done, ended, polled, worker
 
 DENIED = "touch: cannot touch '/srv/board/x': Read-only file system\n"
@@ -108,3 +114,13 @@ def test_dropped_entries_are_counted_and_noted() -> None:
     assert len(found.sandbox.denials) == 200
     assert found.sandbox.denials[0].target == "/srv/5"
     assert "5 older denials dropped" in found.notes
+
+
+def test_denials_are_summed_up_by_target() -> None:
+    report = denials_report(audit(all_files()))
+    assert sum(target.count for target in report.targets) > 60
+    board = next(each for each in report.remedies if "/home/dev/board" in each.remedy)
+    assert (board.calls, board.targets) == (10, ["/home/dev/board/kanban.db"])
+    out = StringIO()
+    print_denials(report, Console(file=out, width=100))
+    assert "would have avoided 10 denied calls: /home/dev/board/kanban.db" in out.getvalue()
