@@ -1,4 +1,4 @@
-"""Findings of threads: observations against policies and parents, denials, and tmux across the boundary."""
+"""Findings of threads: observations against policies, parents, mounts; denials; tmux across the boundary."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.tmux_boundary import parse_tmux_request
+from agentdash.engine.link.process_tree import with_tmpdir
 from agentdash.model import events as e
 from agentdash.model.denials import PathKind
 from agentdash.model.layers import DifferingField
+from agentdash.model.observation import Applied
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.policy import Network, Policy, PolicyRule
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
+from agentdash.model.state_paths import Mount, MountTable
 from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,
@@ -243,6 +246,123 @@ def test_codex_inside_a_sandbox_and_a_container_around_both() -> None:
     container = replace(SANDBOXED, no_new_privs=False)
     codex = process(50, started=90.0, agent="codex", kernel=container)
     assert worker(begun(policy=FULL), called(), live(container, codex)).sandbox.verdict == "match"
+
+
+# ---------------------------------------------------------------- mounts, and what a sandbox has for itself
+
+DISK, TMPFS = "254:0", "0:44"
+
+
+def mount(number: int, point: str, device: str = DISK, fstype: str = "ext4", **more: bool) -> Mount:
+    return Mount(number, 0 if number == 1 else 1, point, fstype=fstype, device=device, **more)
+
+
+def tmpfs(number: int, point: str, *, private: bool = True) -> Mount:
+    return mount(number, point, TMPFS, "tmpfs", private=private)
+
+
+READ_ONLY_ROOT = mount(1, "/", read_only=True)
+WORK = mount(2, CWD)
+TMP = mount(3, "/tmp")
+DATA = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
+
+
+def mounted(policy: Policy, *mounts: Mount) -> Sandbox:
+    """Return the sandbox of a command with these mounts."""
+    seen = e.MountsSeen(at=103, namespace=2, mounts=mounts)
+    return worker(begun(policy=policy), called(), seen, live(SANDBOXED, HOME="/home/dev")).sandbox
+
+
+@pytest.mark.parametrize(
+    ("mounts", "expected", "lost"),
+    [
+        ((tmpfs(1, "/"), WORK, TMP), [], "/, /home/dev"),  # `:minimal`, `:root = deny` (0.169, 0.171)
+        ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/home/dev"), mount(5, CWD)), [], "/home/dev"),
+        ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/dev"), tmpfs(5, "/dev/shm"), tmpfs(6, "/proc")), [], ""),
+        # of the user, mounted outside too
+        ((tmpfs(1, "/", private=False), WORK, TMP), ["filesystem-wider"], ""),
+        ((tmpfs(1, "/"), mount(4, "/home/dev"), WORK, TMP), ["filesystem-wider"], "/"),  # the home is let in
+        ((READ_ONLY_ROOT, WORK, TMP, mount(4, "/home/dev")), ["filesystem-wider"], ""),
+        ((Mount(1, 0, "/", fstype="tmpfs"), Mount(2, 1, CWD), Mount(3, 1, "/tmp")), ["filesystem-wider"], ""),
+    ],
+)
+def test_what_is_mounted_where_it_may_write(
+    mounts: tuple[Mount, ...], expected: list[str], lost: str
+) -> None:
+    found = mounted(WORKSPACE, *mounts)
+    assert kinds(found) == expected
+    words = f"what it writes to {lost} is lost"
+    assert any(words in each.text for each in found.evidence) is bool(lost)
+
+
+def test_what_is_mounted_where_it_may_not_write() -> None:
+    assert kinds(mounted(DATA, READ_ONLY_ROOT, WORK, TMP)) == ["filesystem-narrower"]
+    perhaps_a_link_to_it = mount(4, "/mnt/disk/data")
+    assert kinds(mounted(DATA, READ_ONLY_ROOT, WORK, TMP, perhaps_a_link_to_it)) == []
+
+
+def test_a_root_that_the_cli_has_too_is_its_own() -> None:
+    """In a container, whose root is an overlay that agentdash does not have."""
+    root = mount(1, "/", "0:50", "overlay", private=True)
+    inside = MountTable((root, tmpfs(2, "/x")))
+    container = MountTable((root,))
+    assert [inside.is_lost(path, container) for path in ("/", "/x/y")] == [False, True]
+    assert [inside.is_lost(path, None) for path in ("/", "/x/y")] == [True, True]
+
+
+# ---------------------------------------------------------------- the temporary directory of a CLI
+
+TOLD = Policy(
+    Filesystem.WORKSPACE,
+    Network.MEDIATED,
+    (PolicyRule("/", "read"), PolicyRule(CWD, "write"), PolicyRule(TMPDIR, "write")),
+    enforced_by="agent",
+)
+SCRATCH = {"TMPDIR": "/tmp/claude-0"}
+
+
+def given(*roots: str) -> Policy:
+    return replace(TOLD, rules=(*TOLD.rules[:2], *(PolicyRule(root, "write") for root in roots)))
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "roots", "is_wider"),
+    [
+        ({}, SCRATCH, ("/tmp/claude-0",), False),
+        # by settings.json, which the environment of its process does not show
+        ({}, {**SCRATCH, "CLAUDE_CODE_TMPDIR": "/x/claude-0"}, ("/x/claude-0", "/tmp/claude-0"), False),
+        (
+            {"TMPDIR": "/var/scratch"},
+            {"TMPDIR": "/var/scratch/claude-0"},
+            ("/var/scratch/claude-0", "/tmp/claude-0"),
+            False,
+        ),
+        # the command says that the home is its temporary directory
+        ({}, {**SCRATCH, "CLAUDE_CODE_TMPDIR": "/home/dev"}, ("/home/dev", "/tmp/claude-0"), True),
+        ({}, SCRATCH, ("/home/dev", "/tmp/claude-0"), True),
+    ],
+)
+def test_scratch_of_claude_code(
+    above: dict[str, str], own: dict[str, str], roots: tuple[str, ...], is_wider: bool
+) -> None:
+    env = {"CLAUDE_CODE_SESSION_ID": T, "HOME": "/home/dev", "CLAUDE_CODE_HOST_HTTP_PROXY_PORT": "1", **own}
+    parts = (
+        e.ThreadStarted(thread=T, at=100, line=1, cwd=CWD, version="2.1.332", agent="claude"),
+        e.PolicySet(thread=T, at=100, line=2, policy=TOLD, origin="sandbox_instructions", cwd=CWD),
+        e.MessageLogged(thread=T, at=100, line=3, role="user", text="go"),
+        called(text="sleep 8"),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, name="claude", agent="claude", env=above),
+        process(60, 50, started=103.0, name="bwrap", launcher=Launcher("bwrap", given(*roots))),
+        process(77, 60, started=104.0, kernel=SANDBOXED, argv=("bash", "-c", "eval 'sleep 8'"), env=env),
+        *held(110),
+    )
+    assert kinds(worker(*parts).sandbox) == ["filesystem-wider"] * is_wider
+
+
+def test_a_home_is_no_temporary_directory() -> None:
+    home = Applied("bwrap", given("/home/dev"))
+    assert with_tmpdir(home, TOLD, "/tmp/link") == home
 
 
 # ---------------------------------------------------------------- parents and children, before and after

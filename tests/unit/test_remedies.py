@@ -18,8 +18,8 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
+from agentdash.model import events as e
 from agentdash.model.denials import Denial, Operation, PathFacts, PathKind, Remedy
-from agentdash.model.events import PathsSeen, PolicyRequested, PolicySet, ThreadStarted
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested
 from agentdash.sandbox.denials.programs import AGENTS
@@ -215,7 +215,7 @@ async def test_paths_of_threads_of_this_machine_only(tmp_path: Path, here: bool)
     output = f"touch: cannot touch '{tmp_path}/board/x': Read-only file system"
     policy = replace(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/nonexistent", "write")))
     begin = [
-        replace(event, cwd=cwd) if isinstance(event, ThreadStarted | PolicySet) else event
+        replace(event, cwd=cwd) if isinstance(event, e.ThreadStarted | e.PolicySet) else event
         for event in begun(policy=policy)
     ]
     known = fleet(begin, called(text=f"touch {board}/x"), ended(output=output, exit_code=1))
@@ -223,7 +223,7 @@ async def test_paths_of_threads_of_this_machine_only(tmp_path: Path, here: bool)
     board.mkdir()
     source = DeniedPathSource(SystemClock())
     seen = await source.poll(known)
-    found = {path: kind for event in seen if isinstance(event, PathsSeen) for path, kind in event.paths}
+    found = {path: kind for event in seen if isinstance(event, e.PathsSeen) for path, kind in event.paths}
     assert found.get(str(board)) == (PathKind.DIRECTORY if here else None)
     assert await source.poll(known) == []
 
@@ -233,7 +233,7 @@ def test_profile_that_only_the_request_states() -> None:
     asked = Requested(given=replace(WORKSPACE, profile="dev"))
     found = worker(
         begun(version="0.145.0"),
-        PolicyRequested(at=0.0, worker=T, requested=asked),
+        e.PolicyRequested(at=0.0, worker=T, requested=asked),
         called(text="echo x > /data/board/kanban.db"),
         ended(output="bash: /data/board/kanban.db: Read-only file system", exit_code=1),
     )
@@ -248,3 +248,69 @@ def test_only_lists_that_exist_are_named(name: str) -> None:
     remedy = remedy_for(denial, WORKSPACE, PathFacts())
     assert (remedy is not None) == (name in state_paths())
     assert remedy is None or f"`agentdash preflight --worker {name}`" in remedy.text
+
+
+# ---------------------------------------------------------------- homes
+
+
+def remedy_text(cwd: str, target: str, script: str, *before: e.Event, path: str = "/x/rollout") -> str:
+    """Return the remedy for a file that may not be written, in a session of another machine."""
+    policy = replace(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule(cwd, "write")))
+    found = worker(
+        e.FileSeen(thread=T, at=99, path=path, size=1, modified=99),
+        e.ThreadStarted(thread=T, at=100, line=1, cwd=cwd, version="0.169.0"),
+        e.TurnStarted(thread=T, at=100, line=2, turn="turn-1"),
+        e.PolicySet(thread=T, at=100, line=3, policy=policy, origin="turn_context", cwd=cwd),
+        *before,
+        replace(called(text=script), cwd=cwd),
+        ended(output=f"touch: cannot touch '{target}': Read-only file system", exit_code=1),
+    )
+    (entry,) = found.sandbox.denials
+    assert entry.remedy is not None
+    return entry.remedy.text
+
+
+PRINTED = (
+    called("c0", "env", at=100.5),
+    ended("c0", "PATH=/bin\nHOME=/p/people/ann\nPWD=/data/x\n", at=100.6),
+)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "target", "script", "before", "path"),
+    [
+        ("/home/ann/proj", "/home/ann/notes", "touch /home/ann/notes", (), "/x/rollout"),
+        ("/mnt/c/Users/ann/p", "/mnt/c/Users/ann/notes", "touch ../notes", (), "/x/rollout"),
+        ("/p/people/ann/proj", "/p/people/ann/notes", "touch ../notes", (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch /p/people/ann/notes", PRINTED, "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch $FILE", (), "/p/people/ann/.codex/sessions/x"),
+    ],
+)
+def test_no_home_becomes_a_writable_root(
+    cwd: str, target: str, script: str, before: tuple[e.Event, ...], path: str
+) -> None:
+    text = remedy_text(cwd, target, script, *before, path=path)
+    assert "writable_roots" not in text
+    assert text.startswith("approve that command")
+
+
+# ---------------------------------------------------------------- what no setting opens
+
+
+@pytest.mark.parametrize(
+    ("excluded", "script", "is_named"),
+    [
+        ("git", "git init /x", True),
+        ("git *", "git init /x", True),
+        ("git init:*", "git init /x", True),
+        ("gi", "git init /x", False),
+    ],
+)
+def test_excluded_command_that_ran_inside(excluded: str, script: str, is_named: bool) -> None:
+    by_agent = replace(WORKSPACE, enforced_by="agent")
+    denial = Denial("filesystem", "mkdir", "certain", "EROFS", "/x/.git")
+    found = remedy_for(denial, by_agent, PathFacts(excluded=(excluded,)), script=script)
+    assert found is not None
+    assert (f"`{excluded}`" in found.text) is is_named
