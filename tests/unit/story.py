@@ -135,6 +135,11 @@ def pane(pid: int = 10, **more: object) -> e.Event:
     return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))
 
 
+def in_pane(agent: str, *, started: float = 85.0, **more: object) -> list[e.Event]:
+    """A worker CLI in a pane, below a shell."""
+    return [pane(), process(10, started=80.0), process(11, 10, started=started, agent=agent, **more)]
+
+
 def snapshot_after(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:
     """Return the snapshot after events."""
     return build_snapshot(fleet(*parts), now)
