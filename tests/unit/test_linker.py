@@ -301,7 +301,7 @@ def nested_codex(*, server: str = "bash") -> list[e.Event]:
         process(60, 50, name=server, started=102.0, env=env),
         process(61, 60, name="node", agent="codex", started=103.0, env=env),
         process(62, 61, name="codex", agent="codex", started=103.1, env=env),
-        e.LocksSeen(at=105.0, holders={T: 50, CHILD: 62}, readable=True),
+        e.LocksSeen(at=105.0, holders={T: 50, CHILD: 62}),
         e.ProcessesCounted(at=105.0),
     ]
 
@@ -310,7 +310,6 @@ def test_a_codex_that_a_command_has_started_is_below_its_thread() -> None:
     outer, inner = snapshot_after(nested_codex(), now=105.0).workers
     assert (outer.id, outer.children) == (T, (CHILD,))
     assert (inner.id, inner.parent, inner.depth, inner.kind) == (CHILD, T, 1, "codex-thread")
-    assert link_fleet(fleet(nested_codex())).parents == {}  # it inherits no policy
     assert link_fleet(fleet(nested_codex(server="tmux: server"))).outer == {}
 
 
@@ -371,6 +370,6 @@ def test_a_nested_codex_with_a_thread_is_that_thread() -> None:
     )
     before = nested(inner)
     assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"]
-    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62}, readable=True)
+    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62})
     after = snapshot_after(before, begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0), now=106.0)
     assert {found.id for found in after.workers} == {T, CHILD}
