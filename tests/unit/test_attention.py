@@ -72,7 +72,7 @@ def dead(at: float) -> Sequence[e.Event]:
     thread = "019cd000-7aa1-7c03-9d5e-0242ac120002"
     return [
         e.ThreadStarted(at=at, thread=thread, line=1, version="0.169.0"),
-        e.TurnStarted(at=at, thread=thread, line=2, turn="t"),
+        e.TurnStarted(at=at, thread=thread, line=2),
     ]
 
 

@@ -181,7 +181,7 @@ def test_what_outranks_a_question_in_the_text() -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system"
     denied = [called(text="touch /home/dev/x"), ended(output=output, exit_code=1), done("May I?")]
     assert worker(CODEX, begun(), *denied, held(110)).state is State.BLOCKED_SANDBOX
-    again = e.TurnStarted(thread=T, at=109, line=20, turn="turn-2")
+    again = e.TurnStarted(thread=T, at=109, line=20)
     assert worker(*refused, again, held(110)).state is State.RUNNING
 
 
