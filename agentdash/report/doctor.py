@@ -41,7 +41,7 @@ from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.versions import numbers_of, stand_in
-from agentdash.report.elements import quantity
+from agentdash.report.elements import quantity, unreadable
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.version import described_version
 
@@ -334,8 +334,7 @@ def _version(path: Path) -> str | None:
 
 def _check_files(errors: Sequence[OSError], files: Sequence[Path]) -> Iterator[DoctorCheck]:
     if errors:
-        first = clean_line(f"{os.fsdecode(errors[0].filename or '?')}: {errors[0].strerror or errors[0]}")
-        detail = f"{len(errors)} directories cannot be listed, {first} first"
+        detail = f"{len(errors)} directories cannot be listed, first {unreadable(errors[0])}"
         yield DoctorCheck("codex directories", "warn", detail, "sessions in them are missing everywhere")
     if refused := [path for path in files if not os.access(path, os.R_OK)]:
         detail = f"{len(refused)} of {len(files)} cannot be read, {clean_line(str(refused[0]))} first"
