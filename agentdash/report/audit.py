@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from agentdash.agents.adapter import RequestReader
     from agentdash.report.file_audit import FileRead
 
-_VIEW: Final = "check"
-"""The view of the digests of audits."""
 _MIN_PARALLEL_BYTES: Final = 32 << 20
 """Total size above which several processes are faster than one: below, starting them takes longer than
 reading."""
@@ -144,7 +142,7 @@ def audit(
     if digests is not None:
         kept = [path for path, found in read.items() if found.is_kept and path in states]
         safe = [path for path in kept if not _has_secrets(path, judged[path])]
-        digests.save(_VIEW, [(path, states[path], _encode(judged[path])) for path in safe])
+        digests.save([(path, states[path], _encode(judged[path])) for path in safe])
     complete = judged | valid
     reports = [(path, complete[path].report) for path in files]
     return check_report(
@@ -157,7 +155,7 @@ def _stored(digests: DigestStore, states: Mapping[Path, FileState]) -> dict[Path
     """Return the digests of files that have not changed."""
     found: dict[Path, AuditDigest] = {}
     gc.disable()
-    for path, body in digests.load(_VIEW, states).items():
+    for path, body in digests.load(states).items():
         with suppress(msgspec.MsgspecError, ValueError, TypeError):
             found[path] = _decode(body)
     gc.freeze()  # they are kept to the end: looking for garbage takes longer than decoding them

@@ -211,8 +211,6 @@ def read_sessions(
 
 def print_sessions(report: SessionsReport, console: Console) -> None:
     """Print the sessions as a table, or why there are none."""
-    for directory in report.unreadable_directories:
-        say(console, str(directory))
     if not report.sessions:
         say(console, report.problem or f"no sessions in {report.home}")
         return

@@ -98,7 +98,6 @@ def test_each_failed_provider_and_each_end_is_reported(home: Path) -> None:
 
 def waiting(
     *periods: tuple[float, float | None],
-    identifier: str = THREAD,
     state: State = State.RUNNING,
     last: float = NOW,
 ) -> Worker:
@@ -107,7 +106,7 @@ def waiting(
         for begin, end in periods
     )
     return Worker(
-        id=identifier,
+        id=THREAD,
         kind="codex-thread",
         name="build",
         agent=Agent("codex"),
@@ -132,25 +131,15 @@ def test_waits_are_summed_up() -> None:
     assert waits_of(worker) == [("waited", 110.0, 2)]
     assert waits_of(worker, since=NOW - 450) == [("waited", 60.0, 2)]
     assert waits_of(worker, since=NOW - 200) == []
-
-
-def test_waits_that_two_sources_saw_count_once() -> None:
-    live = waiting((NOW - 300, NOW - 200))
+    # what two sources saw counts once
     dashboard = waiting((NOW - 320, NOW - 250), (NOW - 100, NOW - 90))
-    assert waits_of(live, dashboard) == [("waited", 130.0, 2)]
-
-
-def test_worker_that_waits_still_needs_the_user() -> None:
-    worker = waiting((NOW - 50, None), state=State.WAITING_APPROVAL)
-    assert waits_of(worker) == [("needs-you", 50.0, 1)]
-    both = waiting((NOW - 500, NOW - 400), (NOW - 50, None), state=State.WAITING_APPROVAL)
-    assert waits_of(both) == [("needs-you", 50.0, 1), ("waited", 100.0, 1)]
-
-
-def test_open_wait_of_a_worker_that_has_gone_ends_with_its_last_sign_of_life() -> None:
-    worker = waiting((NOW - 500, None), state=State.EXITED, last=NOW - 450)
-    kinds = waits_of(worker)
-    assert ("waited", 50.0, 1) in kinds
+    assert waits_of(waiting((NOW - 300, NOW - 200)), dashboard) == [("waited", 130.0, 2)]
+    # one that waits still needs the user
+    still = waiting((NOW - 500, NOW - 400), (NOW - 50, None), state=State.WAITING_APPROVAL)
+    assert waits_of(still) == [("needs-you", 50.0, 1), ("waited", 100.0, 1)]
+    # of a worker that has gone an open wait ends with its last sign of life
+    gone = waiting((NOW - 500, None), state=State.EXITED, last=NOW - 450)
+    assert ("waited", 50.0, 1) in waits_of(gone)
 
 
 # ---------------------------------------------------------------- in 20 lines
@@ -188,19 +177,9 @@ def test_commands_lead_to_the_moment(home: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("8h", 28_800),
-        ("90 min", 5_400),
-        ("99999d", NOW),
-    ],
-)
-def test_spans(text: str, seconds: float) -> None:
-    assert _begin(text, NOW) == NOW - seconds
-
-
-def test_no_time() -> None:
+def test_times() -> None:
+    for text, seconds in (("8h", 28_800), ("90 min", 5_400), ("99999d", NOW)):
+        assert _begin(text, NOW) == NOW - seconds
     for text, why in (("yesterdayish", "is not a time"), ("2099-01-01", "is in the future")):
         with pytest.raises(click.UsageError, match=why):
             _begin(text, NOW)
