@@ -10,19 +10,18 @@ from click.testing import CliRunner
 
 from agentdash.cli.status import status
 from agentdash.model.states import State
-from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.model.worker import Sandbox, Snapshot
 from agentdash.report.schemas import DOCUMENTS, schema
 from agentdash.report.status import FIELDS, status_fields_report, status_report
+from tests.unit.story import row
 
 NOW = 1_763_000_000.0
 
 
-WORKER = Worker(
-    id="01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
-    kind="codex-thread",
-    name="build",
-    agent=Agent("codex", "0.169.0"),
-    assessment=Assessment(State.BLOCKED_SANDBOX, NOW, "write denied /srv/x"),
+WORKER = row(
+    "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
+    State.BLOCKED_SANDBOX,
+    since=NOW,
     sandbox=Sandbox("mismatch", applied="bwrap", unread=("3 lines skipped",)),
 )
 

@@ -10,33 +10,23 @@ from pathlib import Path
 import pytest
 
 from agentdash.model.states import State
-from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.model.worker import Sandbox, Snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.report import line
 from agentdash.store import line_file
 from agentdash.store.status_file import Publisher
+from tests.unit.story import row
 
 NOW = 1_763_000_000.0
-
-
-def worker(number: int, state: State, *, since: float | None = None, verdict: str = "unverified") -> Worker:
-    return Worker(
-        id=f"%{number}",
-        kind="pane",
-        name="build",
-        agent=Agent("codex"),
-        assessment=Assessment(state, since, "why"),
-        sandbox=Sandbox(verdict=verdict),
-    )
 
 
 FLEET = Snapshot(
     NOW,
     (
-        worker(1, State.WAITING_APPROVAL, since=NOW - 845),
-        worker(2, State.FAILED_PROVIDER, since=NOW - 20),
-        worker(3, State.RUNNING, verdict="mismatch"),
-        worker(4, State.COMPLETED),
+        row("%1", State.WAITING_APPROVAL, since=NOW - 845),
+        row("%2", State.FAILED_PROVIDER, since=NOW - 20),
+        row("%3", sandbox=Sandbox("mismatch")),
+        row("%4", State.COMPLETED),
     ),
 )
 

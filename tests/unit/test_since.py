@@ -22,11 +22,12 @@ from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, StatePeriod
 from agentdash.model.states import State
-from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import parse_time
 from agentdash.report.audit import audit
 from agentdash.report.since import MAX_LINES, SinceReport, SinceRow, since_lines, since_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, line
+from tests.unit.story import row
 
 NOW = 1_795_204_900.0
 """After all recordings of 0.169.0."""
@@ -55,9 +56,9 @@ def report_of(home: Path, since: float) -> SinceReport:
 
 def rows(report: SinceReport, kind: str) -> dict[str, list[SinceRow]]:
     found: dict[str, list[SinceRow]] = {}
-    for row in report.rows:
-        if row.kind == kind:
-            found.setdefault(row.worker, []).append(row)
+    for each in report.rows:
+        if each.kind == kind:
+            found.setdefault(each.worker, []).append(each)
     return found
 
 
@@ -105,16 +106,9 @@ def waiting(
         StatePeriod(state="waiting-approval", since=begin, why="wants to run make", until=end, waits=True)
         for begin, end in periods
     )
-    return Worker(
-        id=THREAD,
-        kind="codex-thread",
-        name="build",
-        agent=Agent("codex"),
-        assessment=Assessment(state, periods[-1][0] if periods else NOW, "wants to run make"),
-        history=history,
-        last_activity=last,
-        started=NOW - 1_000,
-    )
+    since = periods[-1][0]
+    more = {"history": history, "last_activity": last, "started": NOW - 1_000}
+    return row(THREAD, state, since=since, why="wants to run make", kind="codex-thread", **more)
 
 
 def waits_of(*workers: Worker, since: float = NOW - 1_000) -> list[tuple[str, float | None, int]]:
@@ -161,17 +155,15 @@ def test_text_fits(home: Path) -> None:
 def test_commands_lead_to_the_moment(home: Path) -> None:
     """The time in each command, parsed as `replay` parses it, is that of the row."""
     report = report_of(home, NOW - 86_400)
-    checked = 0
-    for row in report.rows:
-        found = re.fullmatch(r"agentdash replay (\S+) --at '?([\d :-]+)'?", row.replay)
+    assert report.rows
+    for each in report.rows:
+        found = re.fullmatch(r"agentdash replay (\S+) --at '?([\d :-]+)'?", each.replay)
         assert found
-        assert row.worker.startswith(found[1])
-        assert row.at
+        assert each.at
+        assert each.worker.startswith(found[1])
         at = parse_time(found[2], NOW - 3_600, NOW)
         assert at is not None
-        assert abs(at - datetime.fromisoformat(row.at).timestamp()) < 1
-        checked += 1
-    assert checked == len(report.rows)
+        assert abs(at - datetime.fromisoformat(each.at).timestamp()) < 1
 
 
 # ---------------------------------------------------------------- the command
