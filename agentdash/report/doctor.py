@@ -263,10 +263,8 @@ def _check_installed() -> Iterator[DoctorCheck]:
         version = found.version or "of an unknown version"
         detail = f"{known.name} {version}: {found.path}; {screens}{untested}; sandbox: {sandbox}"
         advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
-        if known.untested:
-            yield DoctorCheck(found.agent, "warn", detail, advice)
-        else:
-            yield DoctorCheck(found.agent, "ok", detail)
+        level: Literal["ok", "warn"] = "warn" if known.untested else "ok"
+        yield DoctorCheck(found.agent, level, detail, advice if known.untested else None)
 
 
 def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[DoctorCheck]:

@@ -55,31 +55,12 @@ def thread(**changes: Any) -> ThreadReport:
 
 
 def finding(kind: str = "network-open", direction: str = "wider", message: str = "m") -> FindingReport:
-    return FindingReport(
-        kind=kind,
-        direction=direction,
-        severity="danger",
-        message=message,
-        fields=[],
-        evidence=[],
-        remedy=None,
-    )
+    return FindingReport(kind, direction, "danger", message, fields=[], evidence=[], remedy=None)
 
 
 def denial(what: Any = "filesystem", target: str | None = "/b/x", **changes: Any) -> DenialReport:
-    whole = DenialReport(
-        what=what,
-        operation="write",
-        target=target,
-        certainty="certain",
-        quote="touch: Read-only file system",
-        calls=["c"],
-        count=1,
-        first=None,
-        last=None,
-        got_past=False,
-        nested=None,
-    )
+    quote = "touch: Read-only file system"
+    whole = DenialReport(what, "write", target, "certain", quote, ["c"], 1, None, None, False, None)
     return replace(whole, **changes)
 
 
