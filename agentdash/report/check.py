@@ -62,7 +62,6 @@ class ThreadReport(msgspec.Struct):
     policies: list[PolicyReport] = []
     findings: list[FindingReport] = []
     denials: list[DenialReport] = []
-    """The denial ledger: also denials that the thread got past."""
     notes: list[str] = []
     """What was skipped or could not be parsed."""
     problem: str | None = None

@@ -52,7 +52,6 @@ class SinceRow(msgspec.Struct):
     seconds: float | None
     """How long it lasted; null where it is a moment."""
     remedy: str | None
-    """What would have avoided it; null where nothing narrow enough is known."""
     replay: str
     """The shell command that shows that moment."""
 

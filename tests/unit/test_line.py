@@ -47,7 +47,9 @@ def published(home: Path, snapshot: Snapshot = FLEET) -> Publisher:
 
 
 def text_of(home: Path, now: float = NOW, *, tmux: bool = False) -> str:
-    return line.current_line(str(home.resolve()), now)["tmux" if tmux else "plain"]
+    found = line.current_line(str(home.resolve()), now)
+    assert found is not None
+    return found["tmux" if tmux else "plain"]
 
 
 def test_line_of_a_fleet(tmp_path: Path) -> None:
@@ -65,6 +67,7 @@ def test_file_of_the_home_or_the_only_one(tmp_path: Path) -> None:
     assert text_of(tmp_path / "b") == "no workers"
     with pytest.raises(line.NoLineError, match=r"set CODEX_HOME to one that has one: .*/a, .*/b"):
         text_of(tmp_path / "other")
+    assert line.current_line(None, NOW) is None  # the slow way knows what the config file names
 
 
 def test_old_file_is_none(tmp_path: Path) -> None:
@@ -85,20 +88,6 @@ def test_file_of_others_is_none(tmp_path: Path) -> None:
     path.unlink()
     os.mkfifo(path, 0o600)
     assert line_file.read_line_files() == []
-
-
-def test_home_of_the_config_file_is_left_to_the_slow_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert line.usual_home() == os.path.realpath(Path.home() / ".codex")
-    file = tmp_path / "config" / "agentdash" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text('theme = "dark"\n')
-    assert line.usual_home() is not None
-    file.write_text('codex_home = "~/other"\n')
-    assert line.usual_home() is None
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    assert line.usual_home() == str(tmp_path.resolve())
 
 
 def run(*args: str, home: Path) -> subprocess.CompletedProcess[str]:
