@@ -12,8 +12,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.files import file_size
@@ -26,7 +25,6 @@ from agentdash.replay.family import Family
 from agentdash.replay.index import MAX_GAP_S, Mark, StreamIndex
 from agentdash.replay.streams import FileStream, family_stream
 
-_T = TypeVar("_T")
 _FRAME_INTERVAL_S: Final = 0.1
 """Seconds between two positions while time passes: the interval of snapshots."""
 _POLL_INTERVAL_S: Final = 0.25
@@ -123,7 +121,7 @@ class Player:
                     raise RuntimeError(self.index.error)
                 if shown != (place := (self.position, self._closed)):
                     shown = place
-                    emit([await _in_thread(self.read)])
+                    emit([await asyncio.to_thread(self.read)])
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_FRAME_INTERVAL_S if self.playing else _POLL_INTERVAL_S):
                         await self._changed.wait()
@@ -279,28 +277,3 @@ class Player:
             return True
         held = locks(self.family.home, now).holders if self.family.home else {}
         return any(thread_id(path) in held for path in self.family.paths)
-
-
-async def _in_thread(function: Callable[[], _T]) -> _T:
-    """Run a function in a thread and return its result, or raise its exception.
-
-    The end of the program does not wait for it, as it does for those of `asyncio.to_thread`: one that reads
-    a dead disk would block it.
-    """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[_T] = loop.create_future()
-
-    def finish(outcome: Callable[[], None]) -> None:
-        if not result.done():  # the caller was cancelled
-            outcome()
-
-    def work() -> None:
-        try:
-            outcome = partial(result.set_result, function())
-        except BaseException as error:
-            outcome = partial(result.set_exception, error)
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(finish, outcome)
-
-    threading.Thread(target=work, name="player", daemon=True).start()
-    return await result
