@@ -384,7 +384,7 @@ def test_claude_code_by_its_status_file(events: Events, state: State, words: str
 def codex() -> list[e.Event]:
     return [
         e.ThreadStarted(thread=T, at=100.0, line=1, cwd=CWD, version="0.171.0"),
-        e.TurnStarted(thread=T, at=100.0, line=2, turn="turn-1"),
+        e.TurnStarted(thread=T, at=100.0, line=2),
         e.MessageLogged(thread=T, at=100.0, line=4, role="user", text="fix"),
         *held(104, 11),
     ]
