@@ -133,8 +133,9 @@ def exit_code(snapshot: Snapshot, given: dict[str, Any]) -> int:
     flags = flags_in_force(given)
     named = servers(flags.get("socket_names", ()), flags.get("socket_paths", ()), default=False)
     carriers = (each.partition("=")[0] for each in flags.get("carriers", ()))
-    hosts = (*flags.get("hosts", ()), *flags.get("containers", ()), *carriers)
-    wanted = {*(server.source for server in named), *(f"host {clean_line(host)}" for host in hosts)}
+    wanted = {server.source for server in named}
+    wanted |= {f"host {clean_line(host)}" for host in (*flags.get("hosts", ()), *carriers)}
+    wanted |= {f"container {clean_line(name)}" for name in flags.get("containers", ())}
     failed = any(not source.ok and source.name in wanted for source in snapshot.sources)
     return 2 if failed or snapshot.failure is not None else 0
 

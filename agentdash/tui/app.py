@@ -393,8 +393,6 @@ class AgentDash(BaseApp[None]):
         if self.snapshot is None or not self.snapshot.counts()["past"]:
             self.show_message("There are no past workers.")
             return
-        if all(row.id != self.selected_id for row in self.root.rows):
-            self.selected_id = None
         order = self.root.arrangement
         self.root.arrangement = order._replace(shows_past=not order.shows_past)
         self.draw()
@@ -440,7 +438,7 @@ class AgentDash(BaseApp[None]):
         elif not worker.place:
             message = f"The directory of {worker.name} is not known, so nothing can be known in it."
         else:
-            known = f"{new.words} counts no more in {worker.place}, until the policy there changes"
+            known = f"{new.words} no longer counts in {worker.place}, until the policy there changes"
             message = attention.know(worker, new.kinds) or f"Known: {known}. `agentdash known` lists it."
         self.show_message(message)
 

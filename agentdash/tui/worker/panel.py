@@ -125,7 +125,7 @@ def _absent(view: View, cells: int) -> list[Line]:
     """Return why no worker is shown: it has gone, or none is chosen."""
     if view.snapshot is None or not (view.selected_id or view.snapshot.workers):
         return []
-    why = "No worker is chosen." if view.selected_id is None else "This worker is no longer listed."
+    why = "No worker is selected." if view.selected_id is None else "This worker is no longer listed."
     return paragraph(why, cells, "muted")
 
 
