@@ -12,7 +12,6 @@ from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.worker import Sandbox
-from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines, sandbox_words
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.rows import Order, Row, arrange
@@ -145,7 +144,7 @@ def test_rows_of_every_width_fill_their_columns(cells, look):
 @pytest.mark.parametrize("before", [(45, 50), (120, 36)], ids=["narrow", "wide"])
 async def test_rows_are_painted_at_a_width_that_they_were_not_placed_for(monkeypatch, before):
     """As between a change of the terminal's size and the next drawing."""
-    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen())
+    app = sample_fleet.dashboard()
     async with app.run_test(size=before) as pilot:
         await pilot.pause()
         fleet = app.root.fleet

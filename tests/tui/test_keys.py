@@ -5,50 +5,24 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 from textual.command import CommandList, CommandPalette
-from textual.pilot import Pilot
 
 from agentdash.model.pane import PaneKey
-from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
 from agentdash.tui.help import HelpScreen, dashboard_help, signs
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import ASCII, UNICODE
 
 from . import sample_fleet
-from .rendering import screen_text
+from .rendering import Stage, screen_text
 
 SIZE = (120, 36)
 ALL = ("lines", "app", "fleet", "player", "library", "textual")
 
 
-class Stage:
-    """The app with a full fleet, and shortcuts for tests."""
-
-    def __init__(self, app: AgentDash, pilot: Pilot) -> None:
-        self.app, self.pilot = app, pilot
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    @property
-    def name(self) -> str:
-        return self.app.worker.name if self.app.worker else ""
-
-    @property
-    def shown(self) -> list[str]:
-        return [self.app._by_id[row.id].name for row in self.app.root.rows]
-
-    @property
-    def message(self) -> str:
-        return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
-
-
 @pytest.fixture
 async def stage():
-    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen())
+    app = sample_fleet.dashboard()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         yield Stage(app, pilot)
@@ -128,7 +102,7 @@ async def test_jump(stage):
 
 
 async def test_without_workers_keys_of_one_say_that_none_is_selected():
-    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.empty_fleet()), sample_fleet.frozen())
+    app = sample_fleet.dashboard(sample_fleet.EMPTY)
     async with app.run_test(size=SIZE) as pilot:
         stage = Stage(app, pilot)
         await pilot.pause()
@@ -172,13 +146,8 @@ async def test_palette_finds_worker_named_like_markup(stage):
 
 async def test_remapped_keys():
     keys = {"down": "k", "up": "j", "sandboxes": "!", "why": "f2"}
-    app = AgentDash(
-        sample_fleet.StaticFeed(sample_fleet.full_fleet()),
-        sample_fleet.frozen(),
-        options=Options(keys=keys),
-    )
+    app = sample_fleet.dashboard(keys=keys)
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
         stage = Stage(app, pilot)
         await stage.press("k", "k", "j")
         assert stage.name == "Lagrange"

@@ -5,11 +5,9 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.filter_bar import FilterBar
 
 from . import sample_fleet
-from .sample_fleet import SNAPSHOT
 
 NAMES = {"\r": "enter", "\x1b": "escape"}
 
@@ -23,7 +21,7 @@ def post(app, text):
 
 async def shown_after(text, *, at_once):
     """Return the filter, the focused part and the screen after typing a text in the fleet."""
-    app = AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen())
+    app = sample_fleet.dashboard()
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         for part in (text,) if at_once else text:

@@ -11,8 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.cli.export import export
-from agentdash.cli.family import playable
+from agentdash.cli.past_sessions import export, playable
 from agentdash.config import Config
 from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
