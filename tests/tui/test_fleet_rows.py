@@ -112,7 +112,7 @@ def test_by_project_worktrees_follow_their_repository_and_families_are_folded():
         worker_at("in fix", "/w/fix/src", git=fix),
         replace(worker_at("parent", "/r/shop", git=shop), children=("child",)),
         replace(worker_at("child", "/w/fix", git=fix), parent="parent"),
-        worker_at("past", "/r/shop/src", standing=Group.PAST),
+        worker_at("past", "/r/shop", standing=Group.PAST),
         worker_at("bare", "/w/bare", git=Repository("/w/bare", "/r/api.git", worktree="bare")),
         worker_at("no repository", "/r/notes/"),
         worker_at("there", "/r/shop", host="build", git=Repository("/r/shop")),
