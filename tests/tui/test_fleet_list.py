@@ -7,7 +7,6 @@ from rich.cells import cell_len
 from agentdash.engine.judge.states import facts as short
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.findings import FINDING_KINDS
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.states import State
 from agentdash.model.thread import Call
@@ -15,8 +14,7 @@ from agentdash.model.worker import Sandbox
 from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines, sandbox_words
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.rows import Order, Row, arrange
-from agentdash.tui.primitives.spans import plain, width
-from agentdash.tui.theme import UNICODE
+from agentdash.tui.primitives.spans import width
 
 from . import sample_fleet
 from .rendering import ASCII_LOOK, LOOK, text
@@ -64,13 +62,6 @@ def needing(fact):
 def lines(worker, cells, row=None, look=LOOK):
     placed = layout(COLUMNS, cells, look.glyphs)
     return row_lines((row or Row(worker.id), worker), placed, cells, look)
-
-
-def column(worker, title, cells=118):
-    """Return what a row has in a column."""
-    placed = layout(COLUMNS, cells, UNICODE).columns
-    found, room = next(each for each in placed if each[0].title == title)
-    return plain(found.cell((Row(worker.id), worker), room, LOOK))
 
 
 @pytest.mark.parametrize("cells", [20, 43, 58, 77, 97, 118, 148, 198])
@@ -123,13 +114,6 @@ def test_a_folded_family_shows_who_needs_the_user():
 )
 def test_the_sandbox_in_words(policy, shown):
     assert sandbox_words(replace(BY_NAME["api-worker"], sandbox=Sandbox(configured=policy))) == shown
-
-
-def test_a_difference_stands_in_the_column_of_the_sandbox():
-    assert column(BY_NAME["Pasteur"], "SANDBOX") == "≠ inherited flags"
-    assert column(BY_NAME["Pasteur"], "SANDBOX", 43) == "≠"
-    assert column(BY_NAME["api-worker"], "SANDBOX") == "workspace"
-    assert max(cell_len(info.words) for info in FINDING_KINDS.values()) <= 16
 
 
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])

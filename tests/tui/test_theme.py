@@ -1,7 +1,6 @@
 """Glyphs, states and colours."""
 
 import re
-import unicodedata
 from importlib.resources import files
 from typing import get_args
 
@@ -10,23 +9,9 @@ from rich.cells import cell_len
 from textual.color import Color
 
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE, ascii_signs
+from agentdash.tui.theme import TERMINAL_THEME, THEMES, ascii_signs
 
 from . import sample_fleet
-
-
-def all_glyphs(glyphs):
-    yield from glyphs.states.values()
-    yield from glyphs.verdicts.values()
-    yield from glyphs.directions.values()
-    yield from (*glyphs.tree, *glyphs.agrees)
-    yield from (glyphs.cursor, glyphs.ellipsis, glyphs.dot, glyphs.rule, glyphs.sorted)
-
-
-def test_glyphs_are_one_cell_wide_except_the_documented_ones():
-    wide = {c for glyph in all_glyphs(UNICODE) for c in glyph if unicodedata.east_asian_width(c) in "AWF"}
-    assert wide == {"≠", "├", "└", "│", "─"}
-    assert all(cell_len(c) == 1 for glyph in all_glyphs(UNICODE) for c in glyph)
 
 
 def test_stylesheet_has_theme_colours_only():

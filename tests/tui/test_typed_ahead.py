@@ -42,9 +42,14 @@ async def shown_after(text, *, at_once):
         ("/x\r/y\r", "y", "FleetScreen"),
         ("/xy", "xy", "FleetScreen"),
         ("/\r?", "", "HelpScreen"),
+        ("?/x", "", "HelpScreen"),
+        ("jw", "", "FleetScreen"),
+        ("?\x1b/x", "x", "FleetScreen"),
+        ("m/x\r", "x", "FleetScreen"),
+        ("w\x1bj?", "", "HelpScreen"),
     ],
 )
-async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
+async def test_keys_in_one_read_do_what_they_do_one_by_one(text, words, screen):
     at_once = await shown_after(text, at_once=True)
     assert (at_once[0], at_once[3]) == (words, screen)
     assert at_once == await shown_after(text, at_once=False)
@@ -53,8 +58,3 @@ async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
 async def test_a_filter_has_a_longest_text():
     text, edited, *_ = await shown_after("/" + "x" * 600, at_once=True)
     assert (text, edited) == ("x" * 500, True)
-
-
-@pytest.mark.parametrize("text", ["?/x", "jw", "?\x1b/x", "m/x\r", "w\x1bj?"])
-async def test_keys_in_one_read_do_what_they_do_one_by_one(text):
-    assert await shown_after(text, at_once=True) == await shown_after(text, at_once=False)

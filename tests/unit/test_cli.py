@@ -199,27 +199,6 @@ def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) 
     assert done.stderr.count("\n") == 1
 
 
-def test_check(home: Path) -> None:
-    done = agentdash("check", "--json", "--codex-home", str(home))
-    document = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/2")
-    assert document["totals"] == {
-        "threads": 5,
-        "match": 1,
-        "mismatch": 3,
-        "unverified": 1,
-        "unreadable": 0,
-        "findings": {
-            "denied-filesystem": 1,
-            "denied-network": 1,
-            "foreign-sandbox-flag": 3,
-            "stale-network-flag": 3,
-        },
-        "denials": 3,
-        "open_denials": 3,
-    }
-
-
 def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
     capture = captures("opencode-1.18.33")["approve-command"]
     (tmp_path / "screen.txt").write_text(capture.text)

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from agentdash.model.git import Repository
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import URGENCY, Group, State
 from agentdash.model.worker import Worker
@@ -33,7 +34,9 @@ HEADS: Final = {
 } | {Group.PAST: Head("PAST", "x hides them", GROUP_TONES["past"])}
 PINNED: Final = Head("PINNED")
 """Above the families with a pinned member, before all groups."""
-GroupOf = Callable[[Family], tuple[tuple[str | int, ...], Head]]
+Repositories: TypeAlias = Mapping[tuple[str | None, str | None], Repository | None]
+"""Those of live workers, by host and directory: a past worker has none of its own."""
+GroupOf = Callable[[Family, Repositories], tuple[tuple[str | int, ...], Head]]
 """Returns the place of a family's group among the groups, and its head."""
 SortKey = Callable[[Worker], tuple[float, ...] | str]
 
@@ -109,9 +112,10 @@ def arrange(workers: Sequence[Worker], order: Order, tree: tuple[str, str, str])
     families.sort(key=lambda family: min((_rank(worker), key(worker)) for worker, _ in family))
     pinned = [each for each in families if _is_pinned(each)]
     pinned.sort(key=lambda family: family[0][0].title.casefold())  # by what does not change
+    known = {(each.host, each.cwd): each.git for each in workers if each.git is not None}
     tags, folded = tell_apart(workers), _folded(workers, order)
     rows: list[Row] = []
-    grouped = [(*GROUPINGS[order.groups](each), each) for each in families if not _is_pinned(each)]
+    grouped = [(*GROUPINGS[order.groups](each, known), each) for each in families if not _is_pinned(each)]
     grouped.sort(key=operator.itemgetter(0))
     for head, family in (*((PINNED, each) for each in pinned), *((head, each) for _, head, each in grouped)):
         shown, hidden = _unfold(family, folded)
@@ -218,18 +222,19 @@ def _rank(worker: Worker) -> int:
     return _GROUPS.index(worker.group)
 
 
-def _by_state(family: Family) -> tuple[tuple[str | int, ...], Head]:
+def _by_state(family: Family, _: Repositories) -> tuple[tuple[str | int, ...], Head]:
     first = min(_rank(worker) for worker, _ in family)
     return (first,), HEADS[_GROUPS[first]]
 
 
-def _by_project(family: Family) -> tuple[tuple[str | int, ...], Head]:
+def _by_project(family: Family, known: Repositories) -> tuple[tuple[str | int, ...], Head]:
     """Group by the repository of the directory; its worktrees follow it, each with a head of its own."""
     worker = family[0][0]
     if not worker.cwd:
         return (1,), Head("no directory")
+    git = worker.git or known.get((worker.host, worker.cwd))
     project, worktree = worker.cwd, ""
-    if (git := worker.git) is not None:  # of a worktree the one to which it belongs; a bare repository itself
+    if git is not None:  # of a worktree the one to which it belongs; a bare repository itself
         project, worktree = (git.common or git.root).removesuffix("/.git"), git.worktree or ""
     name = posixpath.basename(project.rstrip("/")) or project
     host = f"{worker.host}:" if worker.host else ""
@@ -237,7 +242,7 @@ def _by_project(family: Family) -> tuple[tuple[str | int, ...], Head]:
     return place, Head(name, f"worktree {worktree}" if worktree else host + project)
 
 
-def _by_host(family: Family) -> tuple[tuple[str | int, ...], Head]:
+def _by_host(family: Family, _: Repositories) -> tuple[tuple[str | int, ...], Head]:
     host = family[0][0].host
     return (int(host is not None), host or ""), Head(host or "this machine")
 
