@@ -1,7 +1,7 @@
 """The demo tells who needs you, whose sandbox is wrong, and what to do; then it says that it has ended."""
 
-from agentdash.cli.attention import UserAttention
 from agentdash.demo.day import demo_hub, demo_scenes
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.tui.app import DemoApp

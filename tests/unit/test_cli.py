@@ -189,6 +189,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["check", "--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["check", "--denials", "--fail-on", "any"], "cannot be used with --denials"),
         (["split"], "not inside tmux"),
+        (["split", "--size=-5"], "invalid size '-5'"),  # with which tmux 3.3a ends
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )
