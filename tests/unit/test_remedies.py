@@ -256,3 +256,18 @@ def test_only_lists_that_exist_are_named(name: str) -> None:
     remedy = remedy_for(denial, WORKSPACE, PathFacts())
     assert (remedy is not None) == (name in state_paths())
     assert remedy is None or f"`agentdash preflight --worker {name}`" in remedy.text
+
+
+def test_profile_that_hides_the_helper() -> None:
+    """Nothing runs under it, in no new Codex either: its entries do not let Codex's own program be read."""
+    helper = "/home/dev/.codex/tmp/arg0-linux/codex-arg0x/codex-linux-sandbox"
+    quote = f"bwrap: execvp {helper}: No such file or directory"
+    denial = Denial(what="sandbox", operation="start", certainty="certain", quote=quote)
+    rules = (PolicyRule("/usr", "read"), PolicyRule(CWD, "write"))
+    hiding = changed(WORKSPACE, profile="dev", rules=rules)
+    found = remedy_for(denial, hiding, PathFacts())
+    assert found is not None
+    opened = tomllib.loads(found.text)["permissions"]["dev"]["filesystem"]
+    assert opened["/home/dev/.codex/tmp"] == "read"
+    for policy in (changed(WORKSPACE, profile="dev"), changed(WORKSPACE, rules=rules)):
+        assert remedy_for(denial, policy, PathFacts()) == Remedy("codex doctor")

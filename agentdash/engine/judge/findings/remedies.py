@@ -51,6 +51,8 @@ _RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume 
 _HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
 """Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
 PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
+_HIDDEN_HELPER: Final = re.compile(r"bwrap: execvp (?P<tmp>/\S*/tmp)/arg0\S*/codex-linux-sandbox: ")
+"""The same in a sandbox that may not read the directory of that program (openai/codex#19299)."""
 _REPLACED: Final = "(deleted): No such file or directory"
 """Codex was updated while it ran (0.48)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
@@ -100,11 +102,18 @@ def remedy_for(
         # its message names no file; what is known of the CLI does
         reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
         return _instead(reason, policy, facts)
-    return startup_remedy(entry.quote) if entry.what == "sandbox" else None
+    return startup_remedy(entry.quote, policy, facts) if entry.what == "sandbox" else None
 
 
-def startup_remedy(quote: str) -> Remedy:
+def startup_remedy(quote: str, policy: Policy | None, facts: PathFacts) -> Remedy:
     """Return what helps where the sandbox of Codex could not be started, by what was printed."""
+    hidden, profile = _HIDDEN_HELPER.search(quote), _profile(policy, facts)
+    reads_all = any(rule.path == "/" and rule.access != "deny" for rule in policy.rules) if policy else True
+    if hidden is not None and profile is not None and not reads_all:
+        folders = {_text(hidden["tmp"]): _text("read"), _text("/PATH/OF/CODEX"): _text("read")}
+        words = " (the second line: the directory in which Codex is installed)"
+        found = _profile_entry(profile, "filesystem", folders, facts, words)
+        return replace(found, once=None) if found is not None else _DOCTOR
     return _RESTART if _HELPER_IS_MISSING in quote or _REPLACED in quote else _DOCTOR
 
 

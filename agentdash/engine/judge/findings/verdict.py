@@ -266,7 +266,7 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
             cannot_start,
             FindingKind.SANDBOX_CANNOT_START,
             "The sandbox itself could not be started: no command that needs it can run.",
-            startup_remedy(newest.quote) if thread.agent == "codex" else None,
+            startup_remedy(newest.quote, thread.policy, places) if thread.agent == "codex" else None,
         )
     policies = {call.id: thread.policy_of(call) or Policy() for call, _ in denied}
     free = [(call, denial) for call, denial in denied if policies[call.id].is_full_access]
