@@ -123,7 +123,7 @@ async def watching_config(config: Config, journal: Path | None = None) -> AsyncI
     if journal is None:
         hub = Hub(live_sources(config, clock), clock)
     else:
-        recorder = Recorder(journal, clock, version="test", host="here")
+        recorder = Recorder(journal, clock)
         hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
     running = asyncio.create_task(hub.run())
     try:

@@ -123,7 +123,7 @@ class Busy:
 async def full(folder: Path) -> str:
     """Return the health of the recording on a full disk, once the hub has gone on."""
     clock = SystemClock()
-    recorder = Recorder(folder, clock, version="1", host="box")
+    recorder = Recorder(folder, clock)
     hub = Hub([Busy(), recorder], clock, observer=recorder.record)
     running = asyncio.create_task(hub.run())
     try:
@@ -168,7 +168,7 @@ async def test_removed_recording_is_reported(tmp_path: Path) -> None:
 async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     clock = SystemClock()
-    recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
+    recorder = Recorder(tmp_path / "file" / "journal", clock)
     emitted: list[e.Event] = []
     await recorder.stream(emitted.extend, LatestValue(Fleet()))
     assert "has stopped: Not a directory" in emitted[0].detail
