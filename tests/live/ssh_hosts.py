@@ -10,7 +10,6 @@ import os
 import random
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -125,15 +124,14 @@ class SshHost:
             _kill_below(self._sshd)
             self._sshd = None
 
-    def signal_agentdash(self, number: signal.Signals) -> int:
-        """Send a signal to every agentdash that runs there; return how many there are."""
+    def watches(self) -> list[psutil.Process]:
+        """Return every agentdash that runs there for another one."""
         assert self._sshd is not None
-        found = 0
+        found = []
         for process in psutil.Process(self._sshd.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                if "agentdash" in process.cmdline() and "--watch" in process.cmdline():
-                    process.send_signal(number)
-                    found += 1
+                if {"agentdash", "--watch"} <= {*process.cmdline()}:
+                    found.append(process)
         return found
 
     def _listens(self) -> bool:
