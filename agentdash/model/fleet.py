@@ -112,9 +112,9 @@ class PaneOccupant(msgspec.Struct, frozen=True):
 
     agent: str
     key: ProcessKey
+    process: Process
+    """As it was seen last: its facts are needed after it has ended, too."""
     gone_at: float | None = None
-    process: Process | None = None
-    """Its process as it was seen last: its facts are needed after it has ended, too."""
     paths: tuple[PathAccess, ...] = ()
     """Whether it may write its state paths, as it was seen last."""
 

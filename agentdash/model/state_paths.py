@@ -119,6 +119,9 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "COPILOT_HOME": "$HOME/.copilot",
     "KIMI_CODE_HOME": "$HOME/.kimi-code",
     "CURSOR_CONFIG_DIR": "$XDG_CONFIG_HOME/cursor",
+    "GEMINI_CLI_HOME": "$HOME",
+    "QWEN_HOME": "$HOME/.qwen",
+    "QWEN_RUNTIME_DIR": "$QWEN_HOME",
     "TMPDIR": "/tmp",  # noqa: S108 - what the system means by it
 }
 """The value of a variable where it is not set."""

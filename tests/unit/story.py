@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
+from agentdash.model.fact import Fact
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.model.worker import Snapshot, Worker
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Snapshot, Worker, WorkerKind
 
 T = "01a1fa8b-2cba-7501-a214-dc60155cd481"
 CHILD = "01a1fa8b-64d1-75d0-9538-5a109db019fd"
@@ -135,6 +138,11 @@ def pane(pid: int = 10, **more: object) -> e.Event:
     return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))
 
 
+def in_pane(agent: str, *, started: float = 85.0, **more: object) -> list[e.Event]:
+    """A worker CLI in a pane, below a shell."""
+    return [pane(), process(10, started=80.0), process(11, 10, started=started, agent=agent, **more)]
+
+
 def snapshot_after(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:
     """Return the snapshot after events."""
     return build_snapshot(fleet(*parts), now)
@@ -148,3 +156,19 @@ def fleet(*parts: e.Event | Sequence[e.Event]) -> Fleet:
 def worker(*parts: e.Event | Sequence[e.Event]) -> Worker:
     """Return the one worker that the events are about."""
     return next(w for w in snapshot_after(*parts).workers if w.id in (T, str(PANE)))
+
+
+def row(
+    ident: str,
+    state: State = State.RUNNING,
+    *,
+    since: float | None = None,
+    why: str = "why",
+    fact: Fact | None = None,
+    kind: WorkerKind = "pane",
+    name: str = "build",
+    agent: str = "codex",
+    **more: Any,
+) -> Worker:
+    """A worker as it is shown, without what it was made of."""
+    return Worker(ident, kind, name, Agent(agent), Assessment(state, since, why, fact=fact), **more)

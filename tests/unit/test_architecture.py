@@ -178,7 +178,7 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=PACKAGE.parent)
 
 
-ENTRANCES = "cli cli.status cli.wait cli.check cli.explain cli.doctor cli.dashboard tui.app collect.live"
+ENTRANCES = "cli cli.status cli.wait cli.check cli.explain report.doctor cli.dashboard tui.app collect.live"
 
 
 @pytest.mark.parametrize("module", ENTRANCES.split())

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from agentdash.cli.attention import UserAttention
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model import events as e
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import NEEDS_YOU, Acknowledgement, Attention, Group, State, fact_digest
 from agentdash.model.worker import Assessment
 from agentdash.replay.clock import VirtualClock
-from agentdash.store.attention import AttentionFile, AttentionSource
+from agentdash.store.attention import AttentionFile
 
 NOW = 1_773_260_000.0
 HOUR = 3_600.0
@@ -112,25 +111,11 @@ def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
     assert acknowledge("z", NOW + 40 * 24 * HOUR) == 1
 
 
-def test_an_acknowledgement_reaches_the_hub_and_the_file(tmp_path: Path) -> None:
-    clock = VirtualClock(NOW)
-    clock.set(paused=True, now=NOW)
-    hub, file = Hub([], clock), AttentionFile(tmp_path, Path("/a"))
-    user = UserAttention(hub, clock, file)
-    (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
-    assert worker.needs_you
-    assert user.acknowledge(worker) is None
-    again = Hub([AttentionSource(file, clock)], clock)
-    again.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)])
-    (acknowledged,) = asyncio.run(again.once()).workers
-    assert acknowledged.group is Group.DONE
-
-
 def test_where_nothing_can_be_written_the_hub_knows_and_a_message_says_so(tmp_path: Path) -> None:
     clock = VirtualClock(NOW)
     (tmp_path / "attention.json").write_text("{")
     hub = Hub([], clock)
     (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
-    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a"))).acknowledge(worker)
+    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a")).change).acknowledge(worker)
     assert problem is not None
     assert "not kept" in problem

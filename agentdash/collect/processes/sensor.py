@@ -317,11 +317,11 @@ class ProcessSensor:
     def _rollouts(self, pid: int, tracked: TrackedProcess) -> tuple[str, ...]:
         if tracked.agent is None or tracked.stat.zombie:
             return ()
-        adapter = adapters()[tracked.agent.agent]
-        if not adapter.keeps_session_logs:
+        name = adapters()[tracked.agent.agent].session_log_name
+        if name is None:
             return ()
-        logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
-        return tuple(sorted(logs))
+        logs = {path for path in system.open_files(pid) if name.fullmatch(os.path.basename(path))}  # noqa: PTH119
+        return tuple(sorted(map(clean_line, logs)))
 
     def _awaited_input(self, pid: int, tracked: TrackedProcess) -> AwaitedInput | None:
         """Return what a `codex exec` waits to read to its end before it begins."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import spawning_subagent, subagent_thread
@@ -31,7 +30,6 @@ from agentdash.model.events import (
     TurnStarted,
     ViolationLogged,
 )
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
 from agentdash.model.prompts import without_context
 from agentdash.model.sanitize import clean_block, clean_line
@@ -66,7 +64,7 @@ _REMEMBERED: Final = 1_000
 class TranscriptReader(LineEvents):
     """Parses the records of one transcript into events.
 
-    Every record gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
+    Every record gives events, or a `LineSkipped`, or is of a kind that is not shown.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -99,24 +97,12 @@ class TranscriptReader(LineEvents):
     # ------------------------------------------------------------ records and their rules
 
     def _read(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB")
-            return
-        try:
-            record = records.record.decode(line)
-            self._at = parse_iso(record.timestamp) or self._at
-            self._begin(record)
-            if record.version is not None:
-                self._marks_turns = is_before(record.version, _ENDS_MARKED_SINCE) is not True
-            self._dispatch(record)
-        except msgspec.ValidationError as error:
-            self._skip("malformed", str(error))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._skip("malformed", f"not JSON: {error}")
-
-    def _dispatch(self, record: Record) -> None:
-        rule = _RULES.get(record.type)
-        if rule is not None:
+        record = records.record.decode(line)
+        self._at = parse_iso(record.timestamp) or self._at
+        self._begin(record)
+        if record.version is not None:
+            self._marks_turns = is_before(record.version, _ENDS_MARKED_SINCE) is not True
+        if (rule := _RULES.get(record.type)) is not None:
             rule(self, record)
         elif record.type not in SILENT_RECORDS:
             self._skip("unknown", record.type or "a record without a type")
