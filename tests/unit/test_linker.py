@@ -36,6 +36,7 @@ from tests.unit.story import (
 )
 
 FILE = "/home/dev/.codex/sessions/rollout.jsonl"
+STATE = "/home/dev/.local/share/opencode"
 DAEMON = ("codex", "app-server", "--listen", "unix://", "--managed-daemon")
 
 
@@ -122,12 +123,7 @@ def test_a_worker_below_a_sandboxed_server(kernel: Kernel, kinds: list[str]) -> 
 
 
 def test_mounts_and_state_paths_are_dropped_with_their_processes() -> None:
-    path = PathAccess(
-        "/home/dev/.local/share/opencode",
-        "sessions",
-        WriteAccess("read-only-mount"),
-        needed=True,
-    )
+    path = PathAccess(STATE, "sessions", WriteAccess("read-only-mount"), needed=True)
     key = ProcessKey(41, 90.0)
     seen = [
         e.MountsSeen(at=90.0, namespace=2, mounts=(Mount(1, 0, "/"),)),
@@ -236,17 +232,14 @@ def test_home_directory_of_its_processes() -> None:
 
 # ---------------------------------------------------------------- worker CLIs that a command has started
 
-STATE = "/home/dev/.local/share/opencode"
+
+def opencode(agent: str = "opencode", **about: object) -> e.Event:
+    return process(62, 61, name="node", agent=agent, started=102.2, **about)
 
 
-def opencode(**about: object) -> e.Event:
-    return process(62, 61, name="node", agent="opencode", started=102.2, **about)
-
-
-def nested(*more: e.Event, at: float = 105.0, **about: object) -> list[e.Event]:
+def nested(*more: e.Event, at: float = 105.0) -> list[e.Event]:
     """A Codex in a pane whose command has started OpenCode in the sandbox."""
     env = {"CODEX_THREAD_ID": T, "HOME": "/home/dev"}
-    about = {"argv": ("node", "/usr/bin/opencode", "run", "go"), "env": env, **about}
     return [
         *begun(),
         pane(),
@@ -254,7 +247,7 @@ def nested(*more: e.Event, at: float = 105.0, **about: object) -> list[e.Event]:
         process(50, 10, name="codex", agent="codex", argv=("codex",)),
         process(60, 50, name="codex-linux-sandbox", argv=("codex-linux-sandbox",), started=102.0, env=env),
         process(61, 60, name="bash", kernel=SANDBOXED, started=102.1, env=env),
-        opencode(kernel=SANDBOXED, **about),
+        opencode(kernel=SANDBOXED, argv=("node", "/usr/bin/opencode", "run", "go"), env=env),
         *more,
         *held(at),
     ]
@@ -282,18 +275,17 @@ def test_a_codex_that_a_command_has_started_is_below_its_thread() -> None:
     assert link_fleet(fleet(nested_codex(server="tmux: server"))).outer == {}
 
 
-def state_path(*, needed: bool = True) -> e.Event:
-    access = PathAccess(STATE, "log", WriteAccess("read-only-mount"), needed)
-    return e.StatePathsSeen(at=103.0, key=ProcessKey(62, 102.2), paths=(access,))
-
-
 def test_a_worker_that_a_command_has_started_is_a_child_of_its_thread() -> None:
     parent, child = snapshot_after(nested(), now=105.0).workers
     assert (parent.id, parent.children, child.parent, child.depth) == (T, ("pid:62",), T, 1)
     assert (child.kind, child.agent.name, child.state) == ("process", "opencode", State.RUNNING)
     assert (child.name, child.pane, child.pids) == ("node /usr/bin/opencode run go", None, (62,))
     assert child.sandbox.got.sandboxed is True
-    assert child.id == "pid:62"
+
+
+def state_path(*, needed: bool = True) -> e.Event:
+    access = PathAccess(STATE, "log", WriteAccess("read-only-mount"), needed)
+    return e.StatePathsSeen(at=103.0, key=ProcessKey(62, 102.2), paths=(access,))
 
 
 def test_what_its_sandbox_denies_it_is_shown_while_it_runs_and_blocks_it_where_it_sits_still() -> None:
@@ -324,10 +316,7 @@ def test_what_is_no_nested_worker(more: e.Event) -> None:
 
 
 def test_a_nested_codex_with_a_thread_is_that_thread() -> None:
-    inner = process(
-        62, 61, name="codex", agent="codex", kernel=SANDBOXED, started=102.2, env={"CODEX_THREAD_ID": T}
-    )
-    before = nested(inner)
+    before = nested(opencode(kernel=SANDBOXED, env={"CODEX_THREAD_ID": T}, agent="codex"))
     assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"]
     locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62})
     after = snapshot_after(before, begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0), now=106.0)
