@@ -216,12 +216,7 @@ class Problem(NamedTuple):
 
 
 class ConfigError(Exception):
-    """The configuration is invalid; `lines` has one message for each problem, with file and line."""
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Return one message for each problem."""
-        return tuple(str(line) for line in self.args)
+    """The configuration is invalid; `args` has one message for each problem, with file and line."""
 
 
 def state_folder() -> Path:

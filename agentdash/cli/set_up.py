@@ -58,7 +58,7 @@ def check(file: Path | None) -> int:
         problems += [problem.at(path) for problem in key_problems(found.get("keys", {}), text)]
         result = f"{len(found)} options set, all valid"
     except ConfigError as invalid:
-        problems += invalid.lines
+        problems += invalid.args
     except UnicodeDecodeError:
         problems.append(f"{clean_line(str(path))}: not valid UTF-8")
     except FileNotFoundError:

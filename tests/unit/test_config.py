@@ -89,8 +89,8 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
 def test_problems_have_their_line(text: str, messages: list[str]) -> None:
     with pytest.raises(ConfigError) as problem:
         read(text, Path("c.toml"))
-    assert len(problem.value.lines) == len(messages)
-    for line, message in zip(problem.value.lines, messages, strict=True):
+    assert len(problem.value.args) == len(messages)
+    for line, message in zip(problem.value.args, messages, strict=True):
         assert line.startswith(message)
         assert "\x1b" not in line
 
