@@ -78,8 +78,6 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     panes: dict[str, ThreadPane] = {}
     below: dict[PaneKey, tuple[Process, ...]] = {}
     """Live processes below each pane, by pid."""
-    parents: dict[str, str] = {}
-    """The parent thread of each child thread."""
     servers: dict[ProcessKey, Process] = {}
     """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
 

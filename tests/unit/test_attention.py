@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.claude.transcript.records import usage_limit
-from agentdash.cli.attention import UserAttention
 from agentdash.cli.metrics import metrics_text
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.attention import judge_attention, limited_until, with_limit
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model import events as e
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Fleet
@@ -81,7 +81,7 @@ def dead(at: float) -> Sequence[e.Event]:
     thread = "019cd000-7aa1-7c03-9d5e-0242ac120002"
     return [
         e.ThreadStarted(at=at, thread=thread, line=1, version="0.169.0"),
-        e.TurnStarted(at=at, thread=thread, line=2, turn="t"),
+        e.TurnStarted(at=at, thread=thread, line=2),
     ]
 
 
@@ -125,7 +125,7 @@ def test_where_nothing_can_be_written_the_hub_knows_and_a_message_says_so(tmp_pa
     (tmp_path / "attention.json").write_text("{")
     hub = Hub([], clock)
     (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
-    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a"))).acknowledge(worker)
+    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a")).change).acknowledge(worker)
     assert problem is not None
     assert "not kept" in problem
 
@@ -214,7 +214,6 @@ def test_it_needs_you_once_the_limit_is_reset() -> None:
         ("You've hit your 5-hour limit · resets 12:20am (UTC)", "2026-11-21T00:20 UTC"),
         ("You've hit your limit · resets 9pm (America/New_York)", "2026-11-20T21:00 America/New_York"),
         ("You've hit your weekly limit · resets Jan 2, 7pm (Asia/Riyadh)", "2027-01-02T19:00 Asia/Riyadh"),
-        ("Claude AI usage limit reached|1795219200", "2026-11-21T00:00 UTC"),
         ("You've hit your limit · resets Feb 31, 7pm (UTC)", None),
         ("You've hit your limit · resets 7pm (Europe/../../etc/passwd)", None),
         ("You've hit your limit · resets 7pm (No/Where)", None),

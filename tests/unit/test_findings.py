@@ -139,7 +139,7 @@ def test_a_choice_during_a_turn_counts_from_its_end() -> None:
     assert (during.verdict, during.findings, during.configured) == ("match", (), WORKSPACE)
     after = worker(*turn, done(at=104), polled(110)).sandbox
     assert (after.verdict, differing_fields(after), after.configured) == ("unverified", [], FULL)
-    next_turn = e.TurnStarted(thread=T, at=105, line=10, turn="turn-2")
+    next_turn = e.TurnStarted(thread=T, at=105, line=10)
     assert worker(*turn, next_turn, polled(110)).sandbox.configured == FULL  # the end of the turn is lost
 
 

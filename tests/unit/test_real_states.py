@@ -181,7 +181,7 @@ def test_what_outranks_a_question_in_the_text() -> None:
     output = "touch: cannot touch '/home/dev/x': Read-only file system"
     denied = [called(text="touch /home/dev/x"), ended(output=output, exit_code=1), done("May I?")]
     assert worker(CODEX, begun(), *denied, held(110)).state is State.BLOCKED_SANDBOX
-    again = e.TurnStarted(thread=T, at=109, line=20, turn="turn-2")
+    again = e.TurnStarted(thread=T, at=109, line=20)
     assert worker(*refused, again, held(110)).state is State.RUNNING
 
 
@@ -384,7 +384,7 @@ def test_claude_code_by_its_status_file(events: Events, state: State, words: str
 def codex() -> list[e.Event]:
     return [
         e.ThreadStarted(thread=T, at=100.0, line=1, cwd=CWD, version="0.171.0"),
-        e.TurnStarted(thread=T, at=100.0, line=2, turn="turn-1"),
+        e.TurnStarted(thread=T, at=100.0, line=2),
         e.MessageLogged(thread=T, at=100.0, line=4, role="user", text="fix"),
         *held(104, 11),
     ]

@@ -274,7 +274,7 @@ def remedy_text(cwd: str, target: str, script: str, *before: e.Event, path: str 
     found = worker(
         e.FileSeen(thread=T, at=99, path=path, size=1, modified=99),
         e.ThreadStarted(thread=T, at=100, line=1, cwd=cwd, version="0.169.0"),
-        e.TurnStarted(thread=T, at=100, line=2, turn="turn-1"),
+        e.TurnStarted(thread=T, at=100, line=2),
         e.PolicySet(thread=T, at=100, line=3, policy=policy, origin="turn_context", cwd=cwd),
         *before,
         replace(called(text=script), cwd=cwd),

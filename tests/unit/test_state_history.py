@@ -100,7 +100,7 @@ LIFE: list[e.Event] = [
     done(at=108),
     e.StatusPushed(at=108.1, thread=T, status="idle"),
     read("completed", 109),
-    e.TurnStarted(thread=T, at=108.4, line=10, turn="turn-2"),
+    e.TurnStarted(thread=T, at=108.4, line=10),
     *held(109.2),
     e.ProcessGone(at=110, key=ProcessKey(11, 85.0)),
     *polled(113),
@@ -127,7 +127,7 @@ def test_next_turn_within_settling_time_is_the_same_period() -> None:
     now = at(103.5, first)
     assert (now.state, now.assessment.since, states(now)) == (State.RUNNING, 100, [("running", 100, None)])
     assert [x.agrees for x in now.assessment.evidence] == [True, False]
-    second = e.TurnStarted(thread=T, at=103.6, line=10, turn="turn-2")
+    second = e.TurnStarted(thread=T, at=103.6, line=10)
     assert states(at(150, first, second, held(149))) == [("running", 100, None)]
 
 

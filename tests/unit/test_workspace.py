@@ -41,7 +41,7 @@ def asks(thread: str, at: float) -> list[e.Event]:
     call = e.CallStarted(
         thread=thread, at=at, line=9, call="c1", tool="exec_command", kind="command", text="touch x"
     )
-    return [e.TurnStarted(thread=thread, at=at, line=8, turn="t"), call]
+    return [e.TurnStarted(thread=thread, at=at, line=8), call]
 
 
 def workers(
@@ -70,7 +70,7 @@ def workers(
         process(50, 11, started=96.0, argv=DAEMON),
         e.ProcessesCounted(at=106.0),
         e.ScreenRead(at=107.0, key=PANE, agent="codex", **fields),
-        e.LocksSeen(at=110.0, holders={T: owner, SIDE: owner}, readable=True),
+        e.LocksSeen(at=110.0, holders={T: owner, SIDE: owner}),
         e.ProcessesCounted(at=110.0),
     ]
     return {each.id: each for each in snapshot_after(*story).workers}

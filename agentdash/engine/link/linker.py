@@ -73,7 +73,6 @@ def link_fleet(fleet: Fleet, tree: ProcessTree | None = None) -> FleetLinks:
         claims=claims,
         panes=_link_panes(fleet, owners, tree),
         below={key: _sorted(processes) for key, processes in below.items()},
-        parents=parents_of(fleet.threads.values()),
         nested=nested,
         outer=outer,
         servers={
