@@ -15,7 +15,7 @@ from agentdash.model.denials import Remedy
 from agentdash.model.findings import DENIAL_KINDS, Finding, FindingKind
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.secrets import mask_secrets
-from agentdash.model.source import NO_CODEX_HOME, NOTHING_TO_READ
+from agentdash.model.source import NOTHING_TO_READ
 from agentdash.model.states import State
 from agentdash.model.times import iso, lasted
 from agentdash.model.worker import Snapshot, Worker
@@ -107,7 +107,7 @@ def since_report(live: Snapshot, seen: Snapshot | None, since: float, now: float
             *(
                 f"{source.name}: {source.detail}"
                 for source in live.failing_sources
-                if not source.detail.endswith((*NOTHING_TO_READ, NO_CODEX_HOME))
+                if not source.detail.endswith(NOTHING_TO_READ)
             ),
             *(f"{worker.id}: {worker.assessment.why}" for worker in unread),
         ],

@@ -96,7 +96,7 @@ def _events(number: int) -> list[e.Event]:
             _seen(1_000 + each, 999, "sh", 900.0),
             _seen(10_000 + each, 1_000 + each, "codex", 901.0),
         ]
-    return [*events, e.LocksSeen(at=1_002.0, holders={}, readable=True), e.ProcessesCounted(at=1_002.0)]
+    return [*events, e.LocksSeen(at=1_002.0, holders={}), e.ProcessesCounted(at=1_002.0)]
 
 
 def _started(thread: str, at: float) -> e.ThreadStarted:

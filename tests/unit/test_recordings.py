@@ -51,7 +51,7 @@ def snapshot_of(version: str, scenario: str, base: Path = RECORDINGS) -> Snapsho
         thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
         assert thread
         events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
-    events += [e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]
+    events += [e.LocksSeen(at=LATER, holders={}), e.ProcessesCounted(at=LATER)]
     snapshot = build_snapshot(reduce(Fleet(), events), LATER)
     assert snapshot.workers
     return snapshot

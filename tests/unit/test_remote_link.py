@@ -21,6 +21,7 @@ from agentdash.documents.worker import WorkerReport, document
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.remote import LinkState, RemoteHost
+from agentdash.model.source import NO_CODEX_HOME
 from agentdash.model.states import State
 from agentdash.model.times import iso
 from agentdash.model.worker import Agent, Assessment, Worker
@@ -253,6 +254,19 @@ async def test_a_poll_waits_for_every_host(fake: FakeHost, monkeypatch: pytest.M
     }
     assert hosts["b"].detail == "no answer within 0.5 s"
     await source.close()
+
+
+@pytest.mark.parametrize(
+    ("detail", "is_well"),
+    [(f"/root/.codex {NO_CODEX_HOME}", True), ("/root/.codex cannot be read: permission denied", False)],
+)
+async def test_a_host_needs_no_codex(fake: FakeHost, *, detail: str, is_well: bool) -> None:
+    source = {"name": "codex", "ok": False, "detail": detail}
+    fake.lines.write_bytes(worker("a") + message(change="source", source=source) + alive())
+    remote = RemoteSource([carrier("a", fake.settings)], CLOCK)
+    (health,) = (e for e in await remote.poll(Fleet()) if isinstance(e, SourceSeen))
+    assert (health.ok, detail in health.detail) == (is_well, not is_well)
+    await remote.close()
 
 
 # ---------------------------------------------------------------- carriers

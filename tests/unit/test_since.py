@@ -50,7 +50,7 @@ def report_of(home: Path, since: float) -> SinceReport:
         log = log_of(path)
         assert log is not None
         fleet = reduce(fleet, log.reader().read(path.read_bytes().splitlines()))
-    ended = [e.LocksSeen(at=NOW, holders={}, readable=True), e.ProcessesCounted(at=NOW)]
+    ended = [e.LocksSeen(at=NOW, holders={}), e.ProcessesCounted(at=NOW)]
     return since_report(build_snapshot(reduce(fleet, ended), NOW), None, since, NOW)
 
 
