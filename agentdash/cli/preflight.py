@@ -68,7 +68,9 @@ def _predict_worker(worker: str, mode: str, *, as_json: bool) -> int:
 
     known = state_paths()
     if worker not in known:
-        raise click.BadParameter(f"{worker!r}{suggest(worker, sorted(known))}", param_hint="--worker")
+        raise click.BadParameter(
+            f"{worker!r} is unknown{suggest(worker, sorted(known))}", param_hint="--worker"
+        )
     report = worker_paths_report(worker, known[worker], mode, Path.cwd())
     show(report, as_json, print_worker_paths)
     return report.exit_code

@@ -63,7 +63,7 @@ def replay(
     """
     config = config_of(given)
     if exported is not None:
-        from agentdash.cli.export import export
+        from agentdash.cli.past_sessions import export
 
         start_up.restore()
         if target is None:
@@ -76,7 +76,7 @@ def replay(
     if target is not None:
         with without_stdin([target]) as (file,):
             if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
-                from agentdash.cli.family import playable
+                from agentdash.cli.past_sessions import playable
 
                 playable(file, config, journal or journal_folder(), time.time())
             with terminal("try --export FILE"):
@@ -93,8 +93,7 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     """Open the library; after each played session open it again, in the same place, until it is closed."""
     from agentdash.agents.claude.home import ClaudeHome
     from agentdash.agents.codex.home import CodexHome, default_home
-    from agentdash.cli.export import exported
-    from agentdash.cli.family import recalled
+    from agentdash.cli.past_sessions import exported, recalled
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
     from agentdash.tui.library.app import LibraryApp
@@ -122,9 +121,8 @@ def _play(
     Raises:
         click.UsageError: no thread matches, or `at` is invalid.
     """
-    from agentdash.cli.export import exported
-    from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
+    from agentdash.cli.past_sessions import exported, playable
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
     from agentdash.replay.player import Player

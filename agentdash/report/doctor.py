@@ -360,7 +360,7 @@ def check_hosts(carriers: Sequence[Carrier]) -> list[DoctorCheck]:
 
 
 async def _check_host(carrier: Carrier) -> DoctorCheck:
-    name = clean_line(f"host {carrier.name}")
+    name = carrier.source
     try:
         done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
     except CommandFailedError as error:

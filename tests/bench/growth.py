@@ -81,10 +81,8 @@ def _events(number: int) -> list[e.Event]:
     events: list[e.Event] = [_seen(999, 1, "tmux: server", 800.0)]
     for each in range(number):
         thread, key = _thread(each), PaneKey("default", f"%{each}")
-        pane = Pane(
-            key, session="s", window=f"{each}:codex", pid=1_000 + each, command="codex", title="codex",
-            width=100, height=30, server_pid=999,
-        )  # fmt: skip
+        named = {"session": "s", "window": f"{each}:codex", "command": "codex", "title": "codex"}
+        pane = Pane(key, pid=1_000 + each, width=100, height=30, server_pid=999, **named)
         screen = ("some words of the screen of an agent at work",) * 28 + (f"prompt {each}",)
         prompt = f"fix the flaky test number {each} please"
         events += [

@@ -112,7 +112,7 @@ def test_by_project_worktrees_follow_their_repository_and_families_are_folded():
         worker_at("in fix", "/w/fix/src", git=fix),
         replace(worker_at("parent", "/r/shop", git=shop), children=("child",)),
         replace(worker_at("child", "/w/fix", git=fix), parent="parent"),
-        worker_at("past", "/r/shop/src", standing=Group.PAST),
+        worker_at("past", "/w/fix/src", standing=Group.PAST),
         worker_at("bare", "/w/bare", git=Repository("/w/bare", "/r/api.git", worktree="bare")),
         worker_at("no repository", "/r/notes/"),
         worker_at("there", "/r/shop", host="build", git=Repository("/r/shop")),
@@ -121,14 +121,14 @@ def test_by_project_worktrees_follow_their_repository_and_families_are_folded():
     assert list(placed(workers, order).items()) == [
         ("api.git worktree bare", ["bare"]),
         ("notes /r/notes/", ["no repository"]),
-        ("shop /r/shop", ["parent", "past"]),
-        ("shop worktree fix", ["in fix"]),
+        ("shop /r/shop", ["parent"]),
+        ("shop worktree fix", ["in fix", "past"]),
         ("shop build:/r/shop", ["there"]),
         ("no directory", ["unplaced"]),
     ]
     unfolded = placed(workers, order._replace(unfolded=frozenset(("parent",))))
-    assert unfolded["shop /r/shop"] == ["parent", "child", "past"]
-    assert placed(workers, order._replace(shows_past=False))["shop /r/shop"] == ["parent"]
+    assert unfolded["shop /r/shop"] == ["parent", "child"]
+    assert placed(workers, order._replace(shows_past=False))["shop worktree fix"] == ["in fix"]
 
 
 @pytest.mark.parametrize("groups", GROUPINGS)

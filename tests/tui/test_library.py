@@ -117,9 +117,6 @@ async def test_problem_of_a_filter_is_shown_while_typing_and_the_list_stays(size
         assert "since:monday" not in screen_text(app)
 
 
-# ---------------------------------------------------------------- choosing
-
-
 # ---------------------------------------------------------------- full text
 
 

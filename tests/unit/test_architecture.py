@@ -226,7 +226,7 @@ def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> 
         "cli.wait",
         "cli.check",
         "cli.explain",
-        "cli.doctor",
+        "report.doctor",
         "cli.dashboard",
         "tui.app",
         "collect.live",

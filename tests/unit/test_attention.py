@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentdash.cli.attention import UserAttention
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model import events as e
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Fleet
@@ -116,6 +116,6 @@ def test_where_nothing_can_be_written_the_hub_knows_and_a_message_says_so(tmp_pa
     (tmp_path / "attention.json").write_text("{")
     hub = Hub([], clock)
     (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
-    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a"))).acknowledge(worker)
+    problem = UserAttention(hub, clock, AttentionFile(tmp_path, Path("/a")).change).acknowledge(worker)
     assert problem is not None
     assert "not kept" in problem

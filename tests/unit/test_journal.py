@@ -11,8 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.cli.export import export
-from agentdash.cli.family import playable
+from agentdash.cli.past_sessions import export, playable
 from agentdash.config import Config
 from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
@@ -344,7 +343,7 @@ async def test_recording_is_listed(tmp_path: Path) -> None:
     part = await recording(tmp_path / "journal", PANES_ALONE)
     library = Library(CodexHome(tmp_path), VirtualClock(NOW + 100), recordings=tmp_path / "journal")
     (entry,) = library.entries()
-    assert list(library.fill([entry], lambda: [entry.key])) == []
+    assert list(library.fill([entry])) == []
     assert (entry.title, entry.recording) == ("Recording of panes and processes", True)
     assert entry.begun == int(BORN)
     assert entry.problem is None

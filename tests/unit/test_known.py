@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from agentdash.cli import app as command_line
-from agentdash.cli.attention import UserAttention
 from agentdash.demo.day import demo_hub
 from agentdash.engine.judge.attention import known_findings, known_kinds
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model.causes import causes
 from agentdash.model.policy import Network
 from agentdash.model.worker import Sandbox, Worker
@@ -58,7 +58,7 @@ def test_known_problems_do_not_count_until_they_are_withdrawn(tmp_path: Path) ->
     hub, clock = demo_hub(at=60.0)
     before = asyncio.run(hub.once())
     worker = next(each for each in before.workers if each.name.startswith("Compare"))
-    user = UserAttention(hub, clock, file)
+    user = UserAttention(hub, clock, file.change)
     for cause in causes(worker):
         assert user.know(worker, cause.kinds) is None
     other, _ = demo_hub(at=60.0)

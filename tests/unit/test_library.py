@@ -24,7 +24,6 @@ from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import Hit, TextSearch
 from tests.unit.rollout_files import (
     BORN,
-    RECORDINGS,
     THREAD,
     all_files,
     event,
@@ -55,7 +54,7 @@ def library_of(home: CodexHome) -> Library:
 
 def filled(library: Library) -> list[Entry]:
     entries = {entry.key: entry for entry in library.entries()}
-    entries |= {entry.key: entry for entry in library.fill(list(entries.values()), tuple)}
+    entries |= {entry.key: entry for entry in library.fill(list(entries.values()))}
     return list(entries.values())
 
 
@@ -94,13 +93,6 @@ def test_listing_opens_no_file(tmp_path: Path) -> None:
     entries = list(library_of(home).entries())
     assert [e.begun for e in entries] == sorted((e.begun for e in entries), reverse=True)
     assert not any(e.is_read for e in entries)
-
-
-def test_wanted_entries_are_read_first(tmp_path: Path) -> None:
-    library = library_of(home_of(tmp_path, *sorted(RECORDINGS.glob("0.169.0/*/*.jsonl"))))
-    entries = list(library.entries())
-    first = next(iter(library.fill(entries, lambda: (entries[-1].key,))))
-    assert (first.key, first.state is not None) == (entries[-1].key, True)
 
 
 def test_children_are_grouped_with_their_parent(tmp_path: Path) -> None:
@@ -159,7 +151,7 @@ def test_changed_file_is_read_again(tmp_path: Path) -> None:
     assert library.refresh(entry) is entry
     with path.open("ab") as file:
         file.write(event("task_complete", turn_id="t", last_agent_message="done") + b"\n")
-    (entry,) = library.fill([library.refresh(entry)], tuple)
+    (entry,) = library.fill([library.refresh(entry)])
     assert entry.state is State.COMPLETED
 
 

@@ -89,7 +89,7 @@ def listed(home: CodexHome) -> dict[str, tuple[str, str, frozenset[str], bool]]:
     """Return what the library shows: of denials, whether there are any."""
     library = Library(home, SystemClock())
     rows = {entry.key: entry for entry in library.entries()}
-    rows |= {entry.key: entry for entry in library.fill(list(rows.values()), tuple)}
+    rows |= {entry.key: entry for entry in library.fill(list(rows.values()))}
     return {
         row.id: (str(row.state), str(row.verdict), frozenset(row.findings), row.denied)
         for row in rows.values()

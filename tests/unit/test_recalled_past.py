@@ -98,7 +98,7 @@ def test_all_lists_agree_about_what_was_seen(home: CodexHome) -> None:
         known = {each.thread: each for each in memories}
         (checked,) = audit([path], recall=lambda thread: known.get(thread) or ThreadMemory(thread)).threads
         library = Library(home, SystemClock(), recall=lambda *_: known)
-        listed = {entry.key: entry for entry in library.fill(list(library.entries()), tuple)}
+        listed = {entry.key: entry for entry in library.fill(list(library.entries()))}
         (row,) = listed.values()
         cursor = Cursor(family_stream(family._replace(memories=memories)))
         while cursor.advance() is not None:

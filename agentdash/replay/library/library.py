@@ -158,12 +158,8 @@ class Library:
         active = entry.state in (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT)
         return entry if unchanged and not active else replace(entry, is_read=False)
 
-    def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read.
-
-        Args:
-            wanted: returns keys of entries on the screen; these are read before any other.
-        """
+    def fill(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """Yield the entries as they are read."""
         index = read_names(self.home)
         self._names = {named.thread: named.name for named in index.names}
         if index.problem is not None:
@@ -172,10 +168,7 @@ class Library:
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._memories = self._recall(self.home, self._paths)
         self._parents = {}
-        pending = {entry.key: entry for entry in entries if not entry.is_read}
-        while pending:
-            first = next((key for key in wanted() if key in pending), next(iter(pending)))
-            yield self.read(pending.pop(first))
+        yield from (self.read(entry) for entry in entries if not entry.is_read)
 
     # ------------------------------------------------------------ reading
 

@@ -258,13 +258,6 @@ class LibraryList(Choices):
         """The row under the cursor."""
         return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
-    @property
-    def visible_keys(self) -> tuple[str, ...]:
-        """Keys of the entries in the viewport."""
-        top = self.scroll_offset.y
-        shown = (self.index_at(y) for y in range(top, top + self.size.height))
-        return tuple(dict.fromkeys(self.rows[index].key for index in shown if index is not None))
-
     def cursor_moved(self) -> None:
         """Post that another session was selected."""
         self.post_message(self.Moved())
