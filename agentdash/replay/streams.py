@@ -272,10 +272,6 @@ class MergedStream:
         """Time of the next step (unix seconds); None at the current end of the files."""
         return max(self._at, self._heads[0][0]) if self._heads else None
 
-    def closing_events(self) -> Sequence[Event]:
-        """Return what was seen of the threads after their last lines."""
-        return [event for stream in self.streams for event in stream.dated]
-
     @property
     def has_logs(self) -> bool:
         """Whether there are other streams than recordings."""

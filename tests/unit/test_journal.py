@@ -100,8 +100,8 @@ class Bench:
     def read(self, since: float = 0.0, until: float = NOW + 1e6, now: float = NOW + 1e6) -> list[e.Event]:
         return [
             event
-            for path, reader in find_overlapping(self.folder, since, until, now)
-            for event in reader.read(lines(path))
+            for stream in find_overlapping(self.folder, since, until, now)
+            for event in stream.reader.read(lines(stream.path))
         ]
 
 
