@@ -194,9 +194,6 @@ class StreamIndex:
         """`elapsed` of the newest visible step."""
         self._visible_at = 0.0
         """Time of the newest visible step (unix seconds)."""
-        self._cells_key = (0, 0, False)
-        self._cells: list[Mark] = []
-        """The newest result of `marks_per_cell`, and the steps, cells and completeness that it is for."""
         self._stopped = threading.Event()
         self.times = array("d")
         """Time of each step (unix seconds)."""
@@ -326,12 +323,6 @@ class StreamIndex:
         known = len(self.elapsed)
         if not known:
             return [Mark(0)] * cells
-        if (key := (known, cells, self.complete)) != self._cells_key:
-            self._cells = self._compute_cells(known, cells)
-            self._cells_key = key
-        return self._cells
-
-    def _compute_cells(self, known: int, cells: int) -> list[Mark]:
         total, end = self.elapsed[known - 1], self.progress
         edges = []
         for cell in range(cells + 1):
