@@ -11,7 +11,7 @@ import glob
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -34,6 +34,8 @@ _ABANDONED_S: Final = 600.0
 TORN: Final = "ends in the middle of a line"
 """What is wrong with a compressed file that does not end with a whole line: it is written at once."""
 _record: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+OnError = Callable[[OSError], None]
+"""Called with the error of each directory or database that cannot be read; its `filename` is the path."""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from agentdash.agents.knowledge import knowledge_table
+from agentdash.agents.knowledge import Knowledge, knowledge, screen_versions
 from agentdash.cli import app
 from agentdash.cli.options import SHARED
 from agentdash.config import default_text
@@ -39,7 +39,27 @@ def pages() -> dict[str, str]:
 def agents() -> str:
     """Return the page of the agents, and how well each is known."""
     about = "What is read of each agent, and the versions that this was tested on."
-    return f"# Agents\n\n{about}\n\n{knowledge_table()}\n"
+    rows = [
+        f"| {known.name} | {_screens(agent, known)} | {known.sessions} | {known.sandbox} |"
+        for agent, known in sorted(knowledge().items(), key=_rank)
+    ]
+    head = ["| worker CLI | screens tested on | sessions | sandbox |", "|---|---|---|---|"]
+    return "\n".join([f"# Agents\n\n{about}\n", *head, *rows]) + "\n"
+
+
+def _rank(item: tuple[str, Knowledge]) -> tuple[int, bool, bool, str]:
+    """Return where a CLI stands in the table: those that are known best come first."""
+    agent, known = item
+    first = {"codex": 0, "claude": 1}.get(agent, 2)
+    return first, known.sessions == "-", not screen_versions(agent), agent
+
+
+def _screens(agent: str, known: Knowledge) -> str:
+    versions = screen_versions(agent)
+    if not versions:
+        return f"untested: {known.untested}"
+    tested = versions[0] if len(versions) == 1 else f"{versions[-1]} to {versions[0]}"
+    return f"{tested}: {known.untested}" if known.untested else tested
 
 
 def commands() -> str:

@@ -1,16 +1,17 @@
 """The adapter of one worker CLI: what its TOML file declares, and what a subclass reads beyond that.
 
 `agents/NAME.toml` is enough for a CLI that is known by its processes and its screen. A CLI that also keeps
-session files has a module `agents/NAME.py` (or `agents/NAME/adapter.py`), whose `ADAPTER` is a subclass of
-`Adapter`; `registry.adapters` finds it by its name.
+session files has a module `agents/NAME.py` (or `agents/NAME/adapter.py`), whose `ADAPTER` makes an `Adapter`
+with its readers; `registry.adapters` finds it by its name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -123,31 +124,33 @@ class RequestReader(Protocol):
 
 
 class Adapter:
-    """One worker CLI, by its TOML tables alone. Subclasses add what has to be read by code.
+    """One worker CLI, by its TOML tables, and what has to be read by code.
 
     Args:
         name: `codex`, `opencode` ...: the name of the TOML file.
         tables: of that file.
+        session_files: reads its session files; None: it keeps none that are known.
+        request_reader: reads its configuration; None: it is not known.
+        session_log_name: the names of its session logs, if its processes hold these open, so that open files
+            show which sessions they run.
     """
 
-    session_files: ClassVar[SessionFiles | None] = None
-    """The reader of its session files; None: it keeps none that are known."""
-    request_reader: ClassVar[RequestReader | None] = None
-    """The reader of its configuration; None: it is not known."""
-    keeps_session_logs: ClassVar[bool] = False
-    """Whether its processes hold the logs of their sessions open, so that open files show which sessions they
-    run."""
-
-    def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        tables: Mapping[str, Any],
+        *,
+        session_files: SessionFiles | None = None,
+        request_reader: RequestReader | None = None,
+        session_log_name: re.Pattern[str] | None = None,
+    ) -> None:
         self.name = name
         self.tables = tables
+        self.session_files = session_files
+        self.request_reader = request_reader
+        self.session_log_name = session_log_name
 
     @cached_property
     def state_paths(self) -> tuple[StatePath, ...]:
         """The rows of the `[state]` table; empty without one."""
         return msgspec.convert(self.tables.get("state", {}).get("paths", ()), tuple[StatePath, ...])
-
-    def is_session_log(self, path: str) -> bool:
-        """Return whether an open file of one of its processes is the log of a session."""
-        del path
-        return False

@@ -16,9 +16,8 @@ from agentdash.agents.gemini import GeminiFacts
 from agentdash.agents.line_events import LineEvents
 from agentdash.agents.opencode import OpencodeFacts
 from agentdash.agents.qwen import QwenFacts
-from agentdash.model.decoders import decoded
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent, ThreadStarted
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
 
@@ -31,10 +30,11 @@ _FACTS: Final[dict[str, Callable[[], ChatFacts]]] = {
 }
 _REMEMBERED: Final = 1_000
 """Messages and calls that records may repeat."""
+_record: Final = JsonDecoder(dict[str, Any])
 
 
 class ChatReader(LineEvents):
-    """Parses the records of one chat into events. Never raises.
+    """Parses the records of one chat into events.
 
     Args:
         thread: the thread's id.
@@ -53,14 +53,10 @@ class ChatReader(LineEvents):
         """What may be repeated, and was told."""
 
     def _read(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB")
-        elif not (record := decoded(line)):
-            self._skip("malformed", "not JSON")
-        else:
-            self._at = parse_iso(str(record.get("timestamp") or record.get("startTime"))) or self._at
-            self._begin(record)
-            self._facts.add(record)
+        record = _record.decode(line)
+        self._at = parse_iso(str(record.get("timestamp") or record.get("startTime"))) or self._at
+        self._begin(record)
+        self._facts.add(record)
 
     def _begin(self, record: dict[str, Any]) -> None:
         """Emit the start of the thread at its first record."""

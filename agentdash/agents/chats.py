@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -35,7 +36,7 @@ from agentdash.model.process import Process, ProcessKey
 from agentdash.model.prompts import asked, question_of, without_context
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import parse_iso
-from agentdash.model.tokens import ModelUsage, merged_usage
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
 _INTERVAL_S: Final = 0.5
 """Between two readings for one process."""
@@ -113,9 +114,10 @@ def clean_text(text: object) -> str:
     return clean_line(str(text), _MAX_TEXT_CHARS)
 
 
-def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
+def token_counts(usage: object) -> Counter[str]:
     """Return the counts in what a record states of its tokens, by name."""
-    return {name: value for name, value in usage.items() if isinstance(value, int) and value >= 0}
+    items = usage.items() if isinstance(usage, dict) else ()
+    return Counter({name: value for name, value in items if isinstance(value, int) and value >= 0})
 
 
 def _changes(tool: object, arguments: dict[str, Any]) -> tuple[FileChange, ...]:
@@ -254,9 +256,18 @@ class ChatFacts:
             name = clean_line(str(call))
             self.tell(CallEnded, key=call, call=name, outcome=outcome, output=text, exit_code=exit_code)
 
-    def add_usage(self, usage: ModelUsage) -> None:
-        """Add the tokens of a request."""
-        self.usages = merged_usage((*self.usages, usage))
+    def add_usage(self, usage: TokenUsage, model: str | None = None, *, is_own: bool = True) -> None:
+        """Add the tokens of a request, if any.
+
+        Args:
+            model: of the request; None: the one that was named last.
+            is_own: whether its prompt is the context of this chat, and not that of a sub-agent.
+        """
+        if not usage.total:
+            return
+        added = ModelUsage(model=model or self.model, usage=usage, longest_prompt=usage.prompt)
+        self.usages = merged_usage((*self.usages, added))
+        self.context = usage.prompt if is_own else self.context
         total = sum(each.usage.total for each in self.usages)
         self.tell(TokensCounted, total=total, by_model=self.usages, context=self.context)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.chats import ChatFacts, ChatFiles, files_of, is_written_since, token_counts
+from agentdash.model.decoders import field, objects
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
-from agentdash.model.tokens import ModelUsage, TokenUsage
+from agentdash.model.tokens import TokenUsage
 
 _EVENTS: Final = "*/events.jsonl"
 
@@ -29,20 +31,15 @@ class CopilotFacts(ChatFacts):
     def place(self, record: dict[str, Any], path: Path) -> tuple[object, object, object]:
         """Return working directory and version, as `session.start` states them."""
         del path
-        data = record.get("data")
-        data = data if isinstance(data, dict) else {}
-        context = data.get("context")
-        cwd = context.get("cwd") if isinstance(context, dict) else None
-        return cwd, data.get("copilotVersion"), None
+        data = field(record, "data")
+        return field(data, "context").get("cwd"), data.get("copilotVersion"), None
 
     def add_record(self, record: dict[str, Any]) -> None:
         """Add an event; others than messages, errors and usage are ignored."""
-        data = record.get("data")
-        if not isinstance(data, dict):
-            return
+        data = field(record, "data")
         is_own = not (record.get("agentId") or data.get("agentId") or data.get("parentToolCallId"))
         if record.get("type") == "session.usage_record":
-            self._count(data.get("usage"), is_own=is_own)
+            self._count(field(data, "usage"), is_own=is_own)
         elif is_own:  # and not of a sub-agent
             self._add_own(str(record.get("type")), data)
 
@@ -67,42 +64,28 @@ class CopilotFacts(ChatFacts):
     def _answer(self, data: dict[str, Any]) -> None:
         self.set_model(data.get("model"))
         self.say(data.get("content"))
-        requests = data.get("toolRequests")
-        calls = requests if isinstance(requests, list) else []
+        calls = objects(data.get("toolRequests"))
         self._calls_tools = bool(calls)
         for call in calls:
-            if isinstance(call, dict):
-                self.set_tool(call.get("name"), call.get("arguments"), call.get("toolCallId"))
+            self.set_tool(call.get("name"), call.get("arguments"), call.get("toolCallId"))
 
     def _end(self, data: dict[str, Any]) -> None:
-        shell, result = data.get("shellExecution"), data.get("result") or data.get("error")
-        code = shell.get("exitCode") if isinstance(shell, dict) else None
-        output = (result.get("content") or result.get("message")) if isinstance(result, dict) else ""
-        has_run = data.get("success") is not False or isinstance(code, int)
-        self.end_call(
-            data.get("toolCallId"),
-            output,
-            "ended" if has_run else "failed",
-            code if isinstance(code, int) else None,
-        )
+        code = field(data, "shellExecution").get("exitCode")
+        exit_code = code if isinstance(code, int) else None
+        result = field(data, "result") or field(data, "error")
+        output = result.get("content") or result.get("message")
+        has_run = data.get("success") is not False or exit_code is not None
+        self.end_call(data.get("toolCallId"), output, "ended" if has_run else "failed", exit_code)
 
-    def _count(self, usage: object, *, is_own: bool) -> None:
-        if not isinstance(usage, dict):
-            return
+    def _count(self, usage: dict[str, Any], *, is_own: bool) -> None:
         counts = token_counts(usage)
-        prompt = counts.get("inputTokens", 0)
-        cached = min(counts.get("cacheReadTokens", 0), prompt)
-        written = min(counts.get("cacheWriteTokens", 0), prompt - cached)
-        tokens = TokenUsage(
-            input=prompt - cached - written,
-            cached=cached,
-            cache_writes=written,
-            output=counts.get("outputTokens", 0),
+        tokens = TokenUsage.within(
+            counts["inputTokens"],
+            counts["outputTokens"],
+            cached=counts["cacheReadTokens"],
+            written=counts["cacheWriteTokens"],
         )
-        model = clean_line(str(usage.get("model") or "")) or self.model
-        self.add_usage(ModelUsage(model=model, usage=tokens, longest_prompt=tokens.prompt))
-        if is_own:
-            self.context = tokens.prompt
+        self.add_usage(tokens, clean_line(str(usage.get("model") or "")), is_own=is_own)
 
 
 class CopilotSessions(ChatFiles):
@@ -132,16 +115,8 @@ class CopilotSessions(ChatFiles):
 
 def _sessions(process: Process) -> Path | None:
     """Return the directory with the sessions of a process's user, or None if unknown."""
-    if process.env is None:
-        return None
-    found = resolve_path("$COPILOT_HOME/session-state", process.env, process.cwd)
+    found = resolve_path("$COPILOT_HOME/session-state", process.env or {})
     return Path(found) if found else None
 
 
-class CopilotAdapter(Adapter):
-    """Copilot CLI."""
-
-    session_files = CopilotSessions()
-
-
-ADAPTER = CopilotAdapter
+ADAPTER: Final = partial(Adapter, session_files=CopilotSessions())

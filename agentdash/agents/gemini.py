@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,9 +14,10 @@ from agentdash.agents.adapter import Adapter
 from agentdash.agents.chats import SHELLS, ChatFacts, ChatFiles, token_counts
 from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
-from agentdash.model.decoders import JsonDecoder
+from agentdash.model.decoders import JsonDecoder, field, objects
 from agentdash.model.events import Outcome
 from agentdash.model.process import Process
+from agentdash.model.state_paths import resolve_path
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
@@ -68,9 +70,7 @@ class GeminiFacts(ChatFacts):
     def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("model"))
         self.say(prompt_text(record.get("content")), record.get("id"))
-        tools = record.get("toolCalls")
-        calls = [call for call in tools if isinstance(call, dict)] if isinstance(tools, list) else []
-        for call in calls:
+        for call in objects(record.get("toolCalls")):
             self.set_tool(call.get("name"), call.get("args"), call.get("id"))
             if (outcome := OUTCOMES.get(str(call.get("status")))) is not None:
                 for answer in tool_answers(call.get("result")):
@@ -78,23 +78,23 @@ class GeminiFacts(ChatFacts):
         self._count(record)
 
     def _count(self, record: dict[str, Any]) -> None:
-        if (usage := _usage(record.get("tokens"))) is None:
-            return
+        counts = token_counts(record.get("tokens"))
+        given, returned = counts["input"] + counts["tool"], counts["output"] + counts["thoughts"]
         ident = str(record.get("id"))
-        if ident == self._last:
+        if counts and ident == self._last:
             self.usages = self._before
-        self._before = self.usages
-        self._last = ident
-        self.context = usage.prompt
-        self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
+        if counts:
+            self._before, self._last = self.usages, ident
+        self.add_usage(
+            TokenUsage.within(given, returned, cached=counts["cached"], reasoning=counts["thoughts"])
+        )
 
 
 def prompt_text(content: object) -> str | None:
     """Return the text in the parts of a message, also of Qwen Code; None where they are answers of tools."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    texts = [part["text"] for part in objects(content) if isinstance(part.get("text"), str)]
     return " ".join(texts) if texts else None
 
 
@@ -108,26 +108,12 @@ class ToolAnswer(NamedTuple):
 
 def tool_answers(parts: object) -> Iterator[ToolAnswer]:
     """Yield the answers of tools in the parts of a message, also of Qwen Code."""
-    for part in parts if isinstance(parts, list) else ():
-        answer = part.get("functionResponse") if isinstance(part, dict) else None
-        response = answer.get("response") if isinstance(answer, dict) else None
-        if isinstance(answer, dict) and isinstance(response, dict):
+    for part in objects(parts):
+        answer = field(part, "functionResponse")
+        if response := field(answer, "response"):
             output = str(response.get("output") or response.get("error") or "")
             codes = _EXIT_CODE.findall(output) if answer.get("name") in SHELLS else []
             yield ToolAnswer(answer.get("id"), output, int(codes[-1]) if codes else None)
-
-
-def _usage(tokens: object) -> TokenUsage | None:
-    if not isinstance(tokens, dict):
-        return None
-    counts = token_counts(tokens)
-    cached = min(counts.get("cached", 0), counts.get("input", 0))
-    return TokenUsage(
-        input=counts.get("input", 0) - cached + counts.get("tool", 0),
-        cached=cached,
-        output=counts.get("output", 0) + counts.get("thoughts", 0),
-        reasoning=counts.get("thoughts", 0),
-    )
 
 
 def _projects(home: Path) -> dict[str, str]:
@@ -140,18 +126,15 @@ def _projects(home: Path) -> dict[str, str]:
 
 def gemini_chats(process: Process) -> Path | None:
     """Return the directory with the chats of a Gemini CLI's project."""
-    home = GEMINI.home(process.env, process.cwd or "/") if process.env is not None else None
+    home = resolve_path(GEMINI.home, process.env or {})
     if home is None or process.cwd is None:
         return None
     name = _projects(Path(home)).get(process.cwd, "")
     return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
 
 
-class GeminiAdapter(Adapter):
-    """Gemini CLI."""
-
-    session_files = ChatFiles(gemini_chats, "session-*.jsonl", GeminiFacts)
-    request_reader = GeminiRequests(GEMINI)
-
-
-ADAPTER = GeminiAdapter
+ADAPTER: Final = partial(
+    Adapter,
+    session_files=ChatFiles(gemini_chats, "session-*.jsonl", GeminiFacts),
+    request_reader=GeminiRequests(GEMINI),
+)

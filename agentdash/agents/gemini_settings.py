@@ -30,6 +30,7 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
 
 _MAX_FILE_BYTES: Final = 1 << 20
@@ -51,10 +52,9 @@ class Family(msgspec.Struct, frozen=True):
 
     name: str
     directory: str
-    """Its directory, in the home directory and in a workspace."""
-    home_variable: str
-    """Moves that directory: its parent for Gemini CLI, the directory itself for Qwen Code."""
-    is_home_parent: bool
+    """Its directory in a workspace."""
+    home: str
+    """Its directory of settings and sessions, with the variable that moves it."""
     sandbox_variable: str
     """Outranks the settings, and `--sandbox` unless that `does_argument_outrank`."""
     does_argument_outrank: bool
@@ -63,19 +63,11 @@ class Family(msgspec.Struct, frozen=True):
     """Names the file of the system's settings."""
     system_file: str
 
-    def home(self, env: Mapping[str, str], cwd: str) -> str | None:
-        """Return its directory of settings and sessions, or None if unknown."""
-        if named := env.get(self.home_variable):
-            return posixpath.join(cwd, named, self.directory if self.is_home_parent else "")
-        home = env.get("HOME")
-        return posixpath.join(home, self.directory) if home else None
-
 
 GEMINI: Final = Family(
     name="Gemini CLI",
     directory=".gemini",
-    home_variable="GEMINI_CLI_HOME",
-    is_home_parent=True,
+    home="$GEMINI_CLI_HOME/.gemini",
     sandbox_variable="GEMINI_SANDBOX",
     does_argument_outrank=True,
     system_variable="GEMINI_CLI_SYSTEM_SETTINGS_PATH",
@@ -85,8 +77,7 @@ GEMINI: Final = Family(
 QWEN: Final = Family(
     name="Qwen Code",
     directory=".qwen",
-    home_variable="QWEN_HOME",
-    is_home_parent=False,
+    home="$QWEN_HOME",
     sandbox_variable="QWEN_SANDBOX",
     does_argument_outrank=False,
     system_variable="QWEN_CODE_SYSTEM_SETTINGS_PATH",
@@ -125,7 +116,7 @@ class GeminiRequests(RequestReader):
         read."""
         del thread
         env, cwd = process.env, process.cwd
-        home = self._family.home(env, cwd or "/") if env is not None else None
+        home = resolve_path(self._family.home, env or {})
         if env is None or home is None or not cwd:
             return None
         asked = _stated(self._family, process.argv, env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from agentdash.agents.adapter import Adapter
@@ -10,10 +11,4 @@ from agentdash.agents.opencode import OpencodeSessions
 DATABASE: Final = "$XDG_DATA_HOME/kilo/kilo.db"
 
 
-class KiloAdapter(Adapter):
-    """Kilo CLI."""
-
-    session_files = OpencodeSessions(DATABASE)
-
-
-ADAPTER = KiloAdapter
+ADAPTER: Final = partial(Adapter, session_files=OpencodeSessions(DATABASE))

@@ -61,29 +61,6 @@ def screen_versions(agent: str) -> tuple[str, ...]:
     return tuple(sorted(tested, key=numbers_of, reverse=True))
 
 
-def knowledge_table() -> str:
-    """Return the documentation's table (Markdown): the CLIs that are known best first."""
-    rows = [
-        f"| {known.name} | {_screens(agent, known)} | {known.sessions} | {known.sandbox} |"
-        for agent, known in sorted(knowledge().items(), key=_rank)
-    ]
-    return "\n".join(["| worker CLI | screens tested on | sessions | sandbox |", "|---|---|---|---|", *rows])
-
-
-def _rank(item: tuple[str, Knowledge]) -> tuple[int, bool, bool, str]:
-    agent, known = item
-    first = {"codex": 0, "claude": 1}.get(agent, 2)
-    return first, known.sessions == "-", not screen_versions(agent), agent
-
-
-def _screens(agent: str, known: Knowledge) -> str:
-    versions = screen_versions(agent)
-    if not versions:
-        return f"untested: {known.untested}"
-    tested = versions[0] if len(versions) == 1 else f"{versions[-1]} to {versions[0]}"
-    return f"{tested}: {known.untested}" if known.untested else tested
-
-
 # ---------------------------------------------------------------- what is installed
 
 

@@ -11,8 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
+from agentdash.agents.codex.policy_formats import bwrap_policy
 from agentdash.agents.codex.policy_formats import read_launcher as read_codex_launcher
-from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy
 from agentdash.model.process import Launcher
 
 RUNTIME: Final = "sandbox-runtime"
@@ -51,31 +54,19 @@ def _runtime_policy(argv: Sequence[str]) -> Policy | None:
     """
     if "--" not in argv:
         return None
-    options = argv[: argv.index("--")]
-    variables = {options[at + 1]: options[at + 2] for at in _places(options, "--setenv", 2)}
-    rules = [PolicyRule("/", "read")]
-    for at, option in enumerate(options):
-        if option in ("--bind", "--ro-bind") and at + 2 < len(options):
-            path = options[at + 2]
-            if not path.endswith(".sock") and not is_always_listed(path):
-                place = TMPDIR if path == variables.get("TMPDIR") else path
-                rules.append(PolicyRule(place, "write" if option == "--bind" else "read"))
-    writable = any(rule.access == "write" for rule in rules)
-    network = Network.ON
-    if "--unshare-net" in options:
-        network = Network.MEDIATED if "HTTP_PROXY" in variables else Network.OFF
-    if any(rule.access == "write" and rule.path == "/" for rule in rules):
-        return Policy(Filesystem.UNRESTRICTED, network, enforced_by="agent")
-    return Policy(
-        filesystem=Filesystem.WORKSPACE if writable else Filesystem.READ_ONLY,
-        network=network,
-        rules=tuple(rules),
-        enforced_by="agent",
+    found = bwrap_policy(argv)
+    words = zip(argv, argv[1:], argv[2:], strict=False)
+    variables = {name: value for option, name, value in words if option == "--setenv"}
+    tmpdir = variables.get("TMPDIR")
+    own = (
+        rule for rule in found.rules if not rule.path.endswith(".sock") and not is_always_listed(rule.path)
     )
-
-
-def _places(options: Sequence[str], name: str, values: int) -> list[int]:
-    return [at for at, option in enumerate(options) if option == name and at + values < len(options)]
+    rules = tuple(replace(rule, path=TMPDIR) if rule.path == tmpdir else rule for rule in own)
+    is_mediated = found.network is Network.OFF and "HTTP_PROXY" in variables
+    filesystem = found.filesystem
+    if filesystem is Filesystem.WORKSPACE and all(rule.access == "read" for rule in rules):
+        filesystem = Filesystem.READ_ONLY
+    return Policy(filesystem, Network.MEDIATED if is_mediated else found.network, rules, enforced_by="agent")
 
 
 def _is_setup(name: str, argv: Sequence[str]) -> bool:

@@ -6,14 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from agentdash.model.events import LineSkipped, ThreadEvent
+from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_line
 
 
 class LineEvents(ABC):
-    """Reader of one log: the events of its lines, as they are parsed.
+    """Reader of one log: the events of its lines, as they are parsed. Never raises: a line that is too long,
+    or not understood, is a `LineSkipped`.
 
     Args:
         thread: the thread's id.
@@ -49,14 +52,25 @@ class LineEvents(ABC):
         self._events = events
         for offset, line in enumerate(lines):
             self._number = first + offset if first else 0
-            if line and not line.isspace():
-                self._read(line)
+            if len(line) > MAX_LINE_BYTES:
+                self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB")
+            elif line and not line.isspace():
+                try:
+                    self._read(line)
+                except msgspec.ValidationError as error:
+                    self._skip("malformed", str(error))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    self._skip("malformed", f"not JSON: {error}")
         self._events = []  # the returned list belongs to the caller
         return events
 
     @abstractmethod
     def _read(self, line: bytes) -> None:
-        """Emit the events of a line that is not blank."""
+        """Emit the events of a line that is not blank.
+
+        Raises:
+            msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is not understood.
+        """
 
     def _emit(
         self,

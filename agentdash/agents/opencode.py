@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,33 +166,24 @@ class OpencodeFacts(ChatFacts):
             self.set_turn("open")
         else:
             self.set_turn("ended")
-        counts, cache = token_counts(tokens), token_counts(field(tokens, "cache"))
-        usage = TokenUsage(
-            input=counts.get("input", 0),
-            cached=cache.get("read", 0),
-            cache_writes=cache.get("write", 0),
-            output=counts.get("output", 0) + counts.get("reasoning", 0),
-            reasoning=counts.get("reasoning", 0),
-        )
-        if usage.total:
-            self.context = usage.prompt
-            self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
+        cache = token_counts(field(tokens, "cache"))
+        self.add_usage(_usage(token_counts(tokens), cache["read"], cache["write"]))
 
     def count(self, row: sqlite3.Row) -> None:
         """Set the tokens of a session by its row."""
-        usage = TokenUsage(
-            input=_count(row, "tokens_input"),
-            cached=_count(row, "tokens_cache_read"),
-            cache_writes=_count(row, "tokens_cache_write"),
-            output=_count(row, "tokens_output") + _count(row, "tokens_reasoning"),
-            reasoning=_count(row, "tokens_reasoning"),
-        )
+        counts = token_counts({name.removeprefix("tokens_"): value for name, value in dict(row).items()})
+        usage = _usage(counts, counts["cache_read"], counts["cache_write"])
         self.usages = (ModelUsage(model=self.model, usage=usage),) if usage.total else ()
 
 
-def _count(row: sqlite3.Row, column: str) -> int:
-    value = row[column] if column in row.keys() else 0  # noqa: SIM118 - a row is no mapping
-    return value if isinstance(value, int) and value >= 0 else 0
+def _usage(counts: Counter[str], read: int, written: int) -> TokenUsage:
+    return TokenUsage(
+        input=counts["input"],
+        cached=read,
+        cache_writes=written,
+        output=counts["output"] + counts["reasoning"],
+        reasoning=counts["reasoning"],
+    )
 
 
 _AUTO: Final = "--auto"
@@ -216,11 +209,4 @@ class OpencodeRequests(RequestReader):
         )
 
 
-class OpencodeAdapter(Adapter):
-    """OpenCode."""
-
-    session_files = OpencodeSessions()
-    request_reader = OpencodeRequests()
-
-
-ADAPTER = OpencodeAdapter
+ADAPTER: Final = partial(Adapter, session_files=OpencodeSessions(), request_reader=OpencodeRequests())

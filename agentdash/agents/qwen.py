@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +20,10 @@ from agentdash.agents.chats import (
 from agentdash.agents.gemini import OUTCOMES, prompt_text, tool_answers
 from agentdash.agents.gemini_settings import QWEN, GeminiRequests
 from agentdash.files import read_bytes
-from agentdash.model.decoders import JsonDecoder
+from agentdash.model.decoders import JsonDecoder, field, objects
 from agentdash.model.process import Process
-from agentdash.model.tokens import ModelUsage, TokenUsage
+from agentdash.model.state_paths import resolve_path
+from agentdash.model.tokens import TokenUsage
 
 _MAX_STATUS_BYTES: Final = 1 << 14
 """Size above which an `ID.runtime.json` is malformed; one of 0.24.4 has 250 bytes."""
@@ -42,41 +43,38 @@ class QwenFacts(ChatFacts):
 
     def add_record(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages and requests are ignored."""
-        message = record.get("message")
-        parts = message.get("parts") if isinstance(message, dict) else None
+        parts = field(record, "message").get("parts")
         match record.get("type"):
             case "user":
                 if (prompt := prompt_text(parts)) is not None:
                     self.begin(prompt)
             case "assistant":
-                self._answer(record, parts if isinstance(parts, list) else [])
+                self._answer(record, objects(parts))
             case "tool_result":
-                result = record.get("toolCallResult")
-                status = result.get("status") if isinstance(result, dict) else None
+                status = field(record, "toolCallResult").get("status")
                 outcome = OUTCOMES.get(str(status), "ended")
                 for answer in tool_answers(parts):
                     self.end_call(answer.call, answer.output, outcome, answer.exit_code)
             case "system" if record.get("subtype") == "ui_telemetry":
-                payload = record.get("systemPayload")
-                event = payload.get("uiEvent") if isinstance(payload, dict) else None
-                if isinstance(event, dict):
-                    self._request(event)
+                self._request(field(field(record, "systemPayload"), "uiEvent"))
 
-    def _answer(self, record: dict[str, Any], parts: list[Any]) -> None:
+    def _answer(self, record: dict[str, Any], parts: list[dict[str, Any]]) -> None:
         self.trouble = None
         self.set_model(record.get("model"))
-        self.say(prompt_text([part for part in parts if isinstance(part, dict) and not part.get("thought")]))
-        calls = [
-            part["functionCall"]
-            for part in parts
-            if isinstance(part, dict) and isinstance(part.get("functionCall"), dict)
-        ]
+        self.say(prompt_text([part for part in parts if not part.get("thought")]))
+        calls = [call for part in parts if (call := field(part, "functionCall"))]
         for call in calls:
             self.set_tool(call.get("name"), call.get("args"), call.get("id"))
         self.set_turn("open" if calls else "ended")
-        if (usage := _usage(record.get("usageMetadata"))) is not None:
-            self.context = usage.prompt
-            self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
+        counts = token_counts(record.get("usageMetadata"))
+        self.add_usage(
+            TokenUsage.within(
+                counts["promptTokenCount"],
+                counts["candidatesTokenCount"],
+                cached=counts["cachedContentTokenCount"],
+                reasoning=counts["thoughtsTokenCount"],
+            )
+        )
 
     def _request(self, event: dict[str, Any]) -> None:
         if event.get("event.name") == "qwen-code.api_error":
@@ -86,27 +84,10 @@ class QwenFacts(ChatFacts):
             self.trouble = None
 
 
-def _usage(metadata: object) -> TokenUsage | None:
-    if not isinstance(metadata, dict):
-        return None
-    counts = token_counts(metadata)
-    prompt = counts.get("promptTokenCount", 0)
-    cached = min(counts.get("cachedContentTokenCount", 0), prompt)
-    return TokenUsage(
-        input=prompt - cached,
-        cached=cached,
-        output=counts.get("candidatesTokenCount", 0),
-        reasoning=counts.get("thoughtsTokenCount", 0),
-    )
-
-
 def qwen_chats(process: Process) -> Path | None:
     """Return the directory with the chats of a Qwen Code's project."""
-    if process.env is None or process.cwd is None:
-        return None
-    moved = process.env.get("QWEN_RUNTIME_DIR")
-    home = posixpath.join(process.cwd, moved) if moved else QWEN.home(process.env, process.cwd)
-    if home is None:
+    home = resolve_path("$QWEN_RUNTIME_DIR", process.env or {})
+    if home is None or process.cwd is None:
         return None
     return Path(home, "projects", re.sub(r"[^a-zA-Z0-9]", "-", process.cwd), "chats")
 
@@ -147,11 +128,4 @@ def _pid_since(path: Path, process: Process) -> int | None:
         return None
 
 
-class QwenAdapter(Adapter):
-    """Qwen Code."""
-
-    session_files = QwenChats()
-    request_reader = GeminiRequests(QWEN)
-
-
-ADAPTER = QwenAdapter
+ADAPTER: Final = partial(Adapter, session_files=QwenChats(), request_reader=GeminiRequests(QWEN))

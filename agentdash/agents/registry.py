@@ -4,7 +4,7 @@ code `NAME.py`, or `NAME/adapter.py` if it is more than one module."""
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -59,8 +59,8 @@ def identify_table(agent: str) -> IdentifyTable:
 
 @cache
 def _load(name: str) -> Adapter:
-    adapter = Adapter
+    new: Callable[..., Adapter] = Adapter
     for file, module in ((f"{name}.py", name), (f"{name}/adapter.py", f"{name}.adapter")):
         if (_FOLDER / file).is_file():
-            adapter = import_module(f"{_PACKAGE}.{module}").ADAPTER
-    return adapter(name, tables(name))
+            new = import_module(f"{_PACKAGE}.{module}").ADAPTER
+    return new(name, tables(name))

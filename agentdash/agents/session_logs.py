@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, NamedTuple
 
@@ -12,14 +13,16 @@ import msgspec
 
 from agentdash.agents import session_rows
 from agentdash.agents.claude import home as claude
-from agentdash.agents.claude.home import ClaudeHome, by_last_record, logs_below
+from agentdash.agents.claude.home import ClaudeHome, last_record_at, logs_below
 from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.agents.line_events import LineEvents
+from agentdash.files import OnError
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.sanitize import clean_line
-from agentdash.model.times import parse_iso
+from agentdash.model.state_paths import resolve_path
+from agentdash.model.times import parse_iso, possible_time
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
 _HEAD_LINES: Final = 10
@@ -34,6 +37,11 @@ _CHATS: Final = {
 """The ends of the paths of chats, by worker CLI, with what the live dashboard names their sessions."""
 _CHAT_NAMES: Final = ("chats", "events.jsonl", *session_rows.DATABASES)
 """Of the directory or the file: most other logs need no pattern."""
+_CHAT_PLACES: Final = (
+    "$GEMINI_CLI_HOME/.gemini/tmp",
+    "$QWEN_RUNTIME_DIR/projects",
+    "$COPILOT_HOME/session-state",
+)
 _CHAT_DEPTH: Final = 2
 """Levels of directories below the places of chats."""
 
@@ -81,44 +89,49 @@ def _chat_of(path: PurePath) -> tuple[str, str] | None:
     return None
 
 
-def chats(on_error: Callable[[OSError], None] = lambda _: None) -> list[tuple[float, Path]]:
-    """Return when each log of other CLIs than Codex and Claude Code was changed (unix seconds), and its path.
+def other_logs(home: ClaudeHome, on_error: OnError = lambda _: None) -> list[tuple[float, Path]]:
+    """Return when the last record of each log of other CLIs than Codex was written (unix seconds), and its
+    path; the newest first.
+
+    Copied and restored files have other times of change; these count only where no record shows a time.
 
     Args:
-        on_error: called with the error, which has a `filename`, of each directory or database that cannot be
-            read.
+        home: of Claude Code.
     """
-    named = os.environ.get
-    places = (
-        f"{named('GEMINI_CLI_HOME') or '~'}/.gemini/tmp",
-        f"{named('QWEN_RUNTIME_DIR') or named('QWEN_HOME') or '~/.qwen'}/projects",
-        f"{named('COPILOT_HOME') or '~/.copilot'}/session-state",
-    )
-    roots = (Path(os.path.expanduser(place)) for place in places)  # noqa: PTH111 - no error without HOME
-    files = [log for root in roots for log in logs_below(root, _CHAT_DEPTH, _is_chat, on_error)]
-    return [*files, *session_rows.own_sessions(on_error)]
+    logs = chain(home.transcripts(on_error), _chats(on_error))
+    timed = ((last_record_at(str(path)) or possible_time(changed) or 0.0, path) for changed, path in logs)
+    return sorted(timed, reverse=True)
+
+
+def _chats(on_error: OnError) -> Iterator[tuple[float, Path]]:
+    """Yield when each log of other CLIs than Codex and Claude Code was changed (unix seconds), and its
+    path."""
+    for place in _CHAT_PLACES:
+        if (root := resolve_path(place, os.environ)) is not None:
+            yield from logs_below(root, _CHAT_DEPTH, _is_chat, on_error)
+    yield from session_rows.own_sessions(on_error)
 
 
 def _is_chat(path: str) -> bool:
     return _chat_of(PurePath(path)) is not None
 
 
-def other_logs(
-    home: ClaudeHome, on_error: Callable[[OSError], None] = lambda _: None
-) -> list[tuple[float, Path]]:
-    """Return when the last record of each log of other CLIs than Codex was written (unix seconds), and its
-    path; the newest first.
-
-    Args:
-        home: of Claude Code.
-        on_error: as of `chats`.
-    """
-    return sorted([*home.by_last_record(on_error), *by_last_record(chats(on_error))], reverse=True)
+def unsorted_logs(home: ClaudeHome, on_error: OnError) -> list[Path]:
+    """Return the logs of other CLIs than Codex without looking at their times."""
+    return [path for _, path in chain(home.transcripts(on_error), _chats(on_error))]
 
 
-def is_log_of(path: PurePath, prefix: str) -> bool:
-    """Return whether a file is, by its name, the log of a thread whose id begins so."""
-    return len(prefix) >= MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
+def logs_of_thread(
+    home: codex.CodexHome, claude_home: ClaudeHome, prefix: str, on_error: OnError
+) -> list[Path]:
+    """Return the logs of threads whose ids begin so, by their names: rollouts, or else logs of other CLIs."""
+    if len(prefix) < MIN_PREFIX_CHARS:
+        return []
+
+    def named(paths: Iterable[Path]) -> list[Path]:
+        return [path for path in paths if (thread_of_log(path) or "").startswith(prefix)]
+
+    return named(home.rollouts(on_error)) or named(unsorted_logs(claude_home, on_error))
 
 
 class SessionLog(NamedTuple):

@@ -11,7 +11,7 @@ import io
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from agentdash.agents.sqlite_files import database_stamp, open_database
-from agentdash.files import open_stream
+from agentdash.files import OnError, open_stream
 from agentdash.model.decoders import decoded, field
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.state_paths import resolve_path
@@ -40,12 +40,8 @@ _MAX_BYTES: Final = 256 << 20
 """Of a session: a week of work has a few MB."""
 
 
-def own_sessions(on_error: Callable[[OSError], None]) -> Iterator[tuple[float, Path]]:
-    """Yield when each session of this user was changed (unix seconds), and its path.
-
-    Args:
-        on_error: called with the error, which has a `filename`, of each database that cannot be read.
-    """
+def own_sessions(on_error: OnError) -> Iterator[tuple[float, Path]]:
+    """Yield when each session of this user was changed (unix seconds), and its path."""
     for agent, name in zip(_AGENTS, DATABASES, strict=True):
         place = Path(resolve_path(f"$XDG_DATA_HOME/{agent}/{name}", os.environ) or "/")
         try:

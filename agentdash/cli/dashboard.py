@@ -6,7 +6,6 @@ The terminal is prepared, and shows so, before sources and screens are imported.
 from __future__ import annotations
 
 import asyncio
-import platform
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash import __version__
 from agentdash.cli import termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -93,7 +91,7 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     if config.record:
         from agentdash.store.journal import Recorder
 
-        recorder = Recorder(config.record, clock, version=__version__, host=platform.node())
+        recorder = Recorder(config.record, clock)
     sources = [recorder] if recorder else []
     live = live_hub(config, clock, *sources, observer=recorder.record if recorder else None)
     hub, publisher = live.hub, Publisher(config.codex_home or default_home(), clock)

@@ -25,7 +25,6 @@ from agentdash.cli.paths import PATH
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
-from agentdash.model.limits import MAX_GAP_S
 from agentdash.tui import start_up
 
 
@@ -132,7 +131,7 @@ def _play(
     family, recorded = playable(target, config, journal or journal_folder(), time.time())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, extra=recorded)
+    player = Player(family, clock, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         forms = "20:14, 20:14:07, or 2026-03-11 20:14"
         raise click.BadParameter(f"invalid time {at!r}: use {forms}", param_hint="--at")

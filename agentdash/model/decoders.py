@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -45,7 +45,12 @@ def decoded(line: str | bytes) -> dict[str, Any]:
         return {}
 
 
-def field(record: dict[str, Any], name: str) -> dict[str, Any]:
+def field(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a field of an object that is an object itself; an empty one where it is none."""
     found = record.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects in a list; none where a value is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -31,13 +31,6 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
     """`ext4`, `tmpfs` ..."""
     root: str = "/"
     """Which directory of its filesystem is mounted."""
-    mask: bool = False
-    """Whether it is an empty tmpfs that hides what the disk has: read-only, and made with a mode without
-    write permission.
-
-    Codex mounts one over `.git`, `.codex` ... where these are missing (mode 555) and over what is hidden from
-    reading (mode 000).
-    """
     device: str = ""
     """`254:0`: the device of its filesystem; empty in journals of 0.1.0."""
     private: bool = False
@@ -126,6 +119,9 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "COPILOT_HOME": "$HOME/.copilot",
     "KIMI_CODE_HOME": "$HOME/.kimi-code",
     "CURSOR_CONFIG_DIR": "$XDG_CONFIG_HOME/cursor",
+    "GEMINI_CLI_HOME": "$HOME",
+    "QWEN_HOME": "$HOME/.qwen",
+    "QWEN_RUNTIME_DIR": "$QWEN_HOME",
     "TMPDIR": "/tmp",  # noqa: S108 - what the system means by it
 }
 """The value of a variable where it is not set."""

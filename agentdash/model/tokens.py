@@ -25,6 +25,22 @@ class TokenUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: int = 0
     """The part of `output` that is reasoning, where that is stated."""
 
+    @classmethod
+    def within(
+        cls, prompt: int, output: int, *, cached: int = 0, written: int = 0, reasoning: int = 0
+    ) -> TokenUsage:
+        """Return counts in parts, of a prompt that includes what came from the cache and what was written to
+        it, and an output that includes the reasoning."""
+        cached = min(cached, prompt)
+        written = min(written, prompt - cached)
+        return cls(
+            input=prompt - cached - written,
+            cached=cached,
+            cache_writes=written,
+            output=output,
+            reasoning=min(reasoning, output),
+        )
+
     @property
     def total(self) -> int:
         """Return the sum of all parts."""

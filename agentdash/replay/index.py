@@ -166,6 +166,8 @@ _CHECKPOINT_STEPS: Final = 200
 """Steps between two checkpoints, and so the most that a seek reads: in about 25 ms."""
 _MAX_CHECKPOINTS: Final = 2_000
 """Beyond these every second one is dropped and the interval doubles, to bound the memory."""
+MAX_GAP_S: Final = 2.0
+"""A longer pause between two visible steps counts as this, in recorded seconds."""
 _POLL_INTERVAL_S: Final = 0.5
 """Seconds between two checks of whether files have grown: growth is rare in a replay."""
 
@@ -176,15 +178,13 @@ class StreamIndex:
     Args:
         stream: at its beginning.
         size: bytes of its files.
-        gap: seconds; a longer pause between two visible steps counts as this.
         is_open: returns whether more may still be written, given the time of the newest step. Called when
             all has been read.
     """
 
-    def __init__(self, stream: MergedStream, size: int, gap: float, is_open: Callable[[float], bool]) -> None:
+    def __init__(self, stream: MergedStream, size: int, is_open: Callable[[float], bool]) -> None:
         self._cursor = Cursor(stream)
         self._size = size
-        self._gap = gap
         self._is_open = is_open
         self._marker = Marker(self._cursor)
         self._checkpoints = [(0, self._cursor.checkpoint())]
@@ -256,7 +256,7 @@ class StreamIndex:
     def _append(self, at: float, mark: Mark) -> None:
         """Append a step. `times` is appended to last: readers in other threads go by its length."""
         self.marks.append(mark)
-        elapsed = self._visible_elapsed + min(self._gap, at - self._visible_at) if self.times else 0.0
+        elapsed = self._visible_elapsed + min(MAX_GAP_S, at - self._visible_at) if self.times else 0.0
         if mark & Mark.VISIBLE or not self.times:
             self._visible_elapsed = elapsed
             self._visible_at = at

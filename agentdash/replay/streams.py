@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, open_lines, read_names
+from agentdash.agents.codex.home import open_lines, read_names
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.agents.session_rows import log_stat, open_log
@@ -328,19 +328,18 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     """
     names = read_names(family.home).names if family.home else ()
     seen = {memory.thread: tuple(recalled_events(memory)) for memory in family.memories}
-    logs = [log_stream(path, family.home, names, seen) for path in family.paths]
+    logs = [log_stream(path, names, seen) for path in family.paths]
     return MergedStream(logs, extra, recalls=bool(family.memories))
 
 
 def log_stream(
     path: Path,
-    home: CodexHome | None = None,
     names: Sequence[ThreadNamed] = (),
     recalled: Mapping[str, Sequence[Event]] = MappingProxyType({}),
 ) -> FileStream:
     """Return the stream of a session log, with the names of threads and what was seen of these."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-    seen, begun = file_seen(path, log.thread, home), log_begun_at(path)
+    seen, begun = file_seen(path, log.thread), log_begun_at(path)
     return FileStream(
         path,
         log.reader(),
@@ -351,7 +350,7 @@ def log_stream(
     )
 
 
-def file_seen(path: Path, thread: str, home: CodexHome | None = None) -> FileSeen:
+def file_seen(path: Path, thread: str) -> FileSeen:
     """Return the event of a log as it is now; without size and time if it cannot be looked at."""
     try:
         stat = log_stat(path)
@@ -364,8 +363,6 @@ def file_seen(path: Path, thread: str, home: CodexHome | None = None) -> FileSee
         path=clean_line(str(path)),
         size=size,
         modified=modified,
-        archived=home is not None and path.is_relative_to(home.archived),
-        compressed=path.suffix == ".zst",
     )
 
 

@@ -23,13 +23,12 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.session_logs import chats, is_log_of, log_of, thread_of_log
+from agentdash.agents.session_logs import log_of, logs_of_thread, thread_of_log, unsorted_logs
 from agentdash.agents.session_rows import DATABASES, is_row, sessions_in
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.denials import PathKind
-from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from agentdash.agents.adapter import RequestReader
     from agentdash.report.file_audit import FileRead
 
-_VIEW: Final = "check"
-"""The view of the digests of audits."""
 _MIN_PARALLEL_BYTES: Final = 32 << 20
 """Total size above which several processes are faster than one: below, starting them takes longer than
 reading."""
@@ -71,9 +68,9 @@ def find_logs(
     """
     errors: list[OSError] = []
     wanted = list(targets)
-    found = [] if wanted else [*home.rollouts(errors.append), *_other(claude, errors.append)]
+    found = [] if wanted else [*home.rollouts(errors.append), *unsorted_logs(claude, errors.append)]
     for target in wanted:
-        matches = _at_path(Path(target), errors.append) or _of_thread(home, claude, target, errors.append)
+        matches = _at_path(Path(target), errors.append) or logs_of_thread(home, claude, target, errors.append)
         if not matches and not errors:
             kinds = "a rollout, a directory with rollouts, or a thread"
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
@@ -95,20 +92,6 @@ def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
             on_error(error)
             return []
     return [path] if path.exists() or is_row(path) else []
-
-
-def _of_thread(
-    home: CodexHome, claude: ClaudeHome, thread: str, on_error: Callable[[OSError], None]
-) -> list[Path]:
-    if len(thread) < MIN_PREFIX_CHARS:
-        return []
-    rollouts = [file for file in home.rollouts(on_error) if is_log_of(file, thread)]
-    return rollouts or [file for file in _other(claude, on_error) if is_log_of(file, thread)]
-
-
-def _other(claude: ClaudeHome, on_error: Callable[[OSError], None]) -> list[Path]:
-    """Return the logs of other CLIs than Codex."""
-    return [*claude.transcripts(on_error), *(path for _, path in chats(on_error))]
 
 
 def _may_be_log(file: Path) -> bool:
@@ -159,7 +142,7 @@ def audit(
     if digests is not None:
         kept = [path for path, found in read.items() if found.is_kept and path in states]
         safe = [path for path in kept if not _has_secrets(path, judged[path])]
-        digests.save(_VIEW, [(path, states[path], _encode(judged[path])) for path in safe])
+        digests.save([(path, states[path], _encode(judged[path])) for path in safe])
     complete = judged | valid
     reports = [(path, complete[path].report) for path in files]
     return check_report(
@@ -172,7 +155,7 @@ def _stored(digests: DigestStore, states: Mapping[Path, FileState]) -> dict[Path
     """Return the digests of files that have not changed."""
     found: dict[Path, AuditDigest] = {}
     gc.disable()
-    for path, body in digests.load(_VIEW, states).items():
+    for path, body in digests.load(states).items():
         with suppress(msgspec.MsgspecError, ValueError, TypeError):
             found[path] = _decode(body)
     gc.freeze()  # they are kept to the end: looking for garbage takes longer than decoding them

@@ -41,8 +41,8 @@ from agentdash.prices import cost, price_list, tokens_and_cost
 from agentdash.replay.conversation import denials_of
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import MergedStream
-from agentdash.report.elements import difference_lines, remedy_lines
-from agentdash.report.redact import Scrubber, map_texts, pseudonym, redacted_conversation, redacted_worker
+from agentdash.report.elements import difference_lines, remedy_lines, short_id
+from agentdash.report.redact import Scrubber, map_texts, redacted_conversation, redacted_worker
 
 _ID_CHARS: Final = 6
 """Of the end of a thread's id, which is random (UUIDv7)."""
@@ -129,9 +129,9 @@ def build_report(
 
 
 def _named(workers: Sequence[Worker], *, is_redacted: bool) -> list[Worker]:
-    """Return workers with names that differ. Those that several have, as forks have that of their parent, get
-    the end of the id."""
-    names = [pseudonym(worker.id) if is_redacted else worker.name for worker in workers]
+    """Return workers with names that differ. Those of redacted workers go: they may be cut from prompts.
+    Names that several have, as forks have that of their parent, get the end of the id."""
+    names = [short_id(worker.id) if is_redacted else worker.name for worker in workers]
     shared = Counter(names)
     return [
         replace(worker, name=f"{name} ({worker.id[-_ID_CHARS:]})" if shared[name] > 1 else name)

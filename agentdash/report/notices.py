@@ -18,7 +18,8 @@ from agentdash.model.secrets import mask_secrets
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.redact import Scrubber, map_texts, pseudonym
+from agentdash.report.elements import short_id
+from agentdash.report.redact import Scrubber, map_texts
 from agentdash.thresholds import passed
 
 _PAUSE_S: Final = 60.0
@@ -239,7 +240,7 @@ def _redacted(report: NewsReport, worker: Worker, scrubber: Scrubber) -> NewsRep
     fact = map_texts(fact, scrubber.text)
     return replace(
         report,
-        name=f"{report.agent} {report.pane or pseudonym(worker.id)}",
+        name=f"{report.agent} {report.pane or short_id(worker.id)}",
         fact=document(FactReport, fact),
         remedy=report.remedy and scrubber.text(report.remedy),
         cwd=report.cwd and scrubber.text(report.cwd),

@@ -19,15 +19,12 @@ from agentdash.model.source import NOTHING_TO_READ
 from agentdash.model.states import State
 from agentdash.model.times import iso, lasted
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import cut, quantity
+from agentdash.report.elements import cut, quantity, short_id
 
 RowKind = Literal["needs-you", "waited", "finding", "denied", "provider", "refused", "done", "ended"]
 KINDS: Final[tuple[RowKind, ...]] = get_args(RowKind)
 """In the order of the report: the most urgent first."""
 _DAY_S: Final = 86_400.0
-_UUID_HYPHENS: Final = 4
-_ID_CHARACTERS: Final = 13
-"""Of a thread id in a command: its time in milliseconds; the first 8 are the same for a minute."""
 _FAILURES: Final[dict[State, RowKind]] = {
     State.FAILED_PROVIDER: "provider",
     State.FAILED_PERMISSION: "refused",
@@ -55,7 +52,6 @@ class SinceRow(msgspec.Struct):
     seconds: float | None
     """How long it lasted; null where it is a moment."""
     remedy: str | None
-    """What would have avoided it; null where nothing narrow enough is known."""
     replay: str
     """The shell command that shows that moment."""
 
@@ -243,8 +239,7 @@ def _replay(worker: Worker, at: float | None) -> str:
     """Return the command that shows a moment of a worker: `replay`, or `explain` where no session is here."""
     if not worker.is_thread or worker.host is not None:
         return f"agentdash explain {shlex.quote(worker.id)}"
-    short = worker.id[:_ID_CHARACTERS] if worker.id.count("-") == _UUID_HYPHENS else worker.id
-    command = f"agentdash replay {shlex.quote(short)}"
+    command = f"agentdash replay {shlex.quote(short_id(worker.id))}"
     if at is None:
         return command
     moment = datetime.fromtimestamp(at).astimezone()

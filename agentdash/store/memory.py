@@ -327,7 +327,7 @@ def _present(worker: Worker, pane: Pane, fleet: Fleet, at: float) -> PastWorker:
         words=digest(decisive.text) if decisive else "",
         ended_at=occupant.gone_at if occupant else None,
         started=occupant.key.started if occupant else None,
-        arguments=argument_digests(occupant.process.argv) if occupant and occupant.process else (),
+        arguments=argument_digests(occupant.process.argv) if occupant else (),
     )
 
 

@@ -13,7 +13,6 @@ For figures of the dashboard alone, as root, in pid and mount namespaces of its 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -23,16 +22,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.bench.latency import append_message
-from tests.bench.meter import (
-    AGENTDASH,
-    PYTHON,
-    RECORDINGS,
-    TERMINAL,
-    drain,
-    environment,
-    least_cpu_ms,
-    usage,
-)
+from tests.bench.meter import AGENTDASH, PYTHON, RECORDINGS, TERMINAL, drain, environment, least_cpu_ms, usage
 from tests.live.terminal import Terminal
 from tests.live.tmux import panes
 
@@ -52,8 +42,6 @@ def measure(home: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "home" / "sessions").mkdir(parents=True)
         _starts(Path(folder))
-        if shutil.which("ccusage"):
-            _check(Path(folder))
     # until the start is over, and ages are shown in minutes
     _fleet("idle", busy=False, rest_s=75, seconds=60, goal=5)
     _fleet("busy", busy=True, rest_s=15, seconds=30, goal=None)
@@ -88,16 +76,6 @@ def _first_picture_ms(argv: Sequence[str], env: Mapping[str, str], wanted: bytes
     with closing(Terminal(argv, env, columns=120, lines=36)) as terminal:
         terminal.until(lambda: wanted in terminal.output, f"{wanted!r}")
         return usage(terminal.process.pid).cpu_s * 1000
-
-
-def _check(folder: Path) -> None:
-    day = folder / "check" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
-    for path in RECORDINGS.glob("*/*/rollout-*.jsonl"):
-        shutil.copy(path, day)
-    os.environ["CODEX_HOME"] = str(folder / "check")
-    peer = least_cpu_ms(("ccusage", "codex", "daily", "--json", "--offline"), 2)
-    _row("check / ccusage", least_cpu_ms((*AGENTDASH, "check", "--json"), 2), peer, "ms", 1)
 
 
 def _fleet(name: str, *, busy: bool, rest_s: float, seconds: float, goal: float | None) -> None:

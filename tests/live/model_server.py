@@ -14,7 +14,7 @@ summaries) take none. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered; with
-                                                       `unsandboxed` and `background` for Claude Code
+                                                       `unsandboxed` for Claude Code
     {"patch": TEXT}                                    a patch, by the tool offered, or by the shell
     {"tool": NAME, "args": {...}, "namespace": NAME?}  any other tool
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
@@ -54,18 +54,14 @@ _CODEX_SHELLS: Final = {
 _SHELLS: Final = ("run_shell_command", "bash", "shell")
 """Those of Gemini CLI and Qwen Code, of OpenCode and Copilot CLI."""
 _OWN_ITEMS: Final = (
-    None,
-    "function_call",
-    "function_call_output",
-    "reasoning",
-    "custom_tool_call",
-    "custom_tool_call_output",
+    *(None, "function_call", "function_call_output", "reasoning"),
+    *("custom_tool_call", "custom_tool_call_output"),
 )
 """Items of Codex without a part of the task."""
 
 
 class ScriptedModel:
-    """The server of a scripted model, on a free port from `start` to `close`."""
+    """The server of a scripted model, on a free port until `close`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -79,9 +75,8 @@ class ScriptedModel:
         self._taken: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -90,9 +85,6 @@ class ScriptedModel:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        self._thread.start()
 
     def counted(self, marker: str, thread: str) -> int:
         """Return how many requests of a thread with a marker there were before this one."""
@@ -185,42 +177,37 @@ class _Handler(BaseHTTPRequestHandler):
                 answers += 1
             elif found := re.findall(r"\[\[([\w-]+)\]\]", text):
                 marker, answers = found[-1], 0
-        if not body.get("tools"):
-            return 0, _TITLE
+        return (answers, self._take(body, marker, answers)) if body.get("tools") else (0, _TITLE)
+
+    def _take(self, body: dict[str, Any], marker: str, number: int) -> Step:
+        """Return a step for a request, which is recorded."""
         self.model.requests.append(body)
         self.model.heads.append(dict(self.headers.items()))
-        step = self.model.step(marker, answers)
+        step = self.model.step(marker, number)
         self.more = step.get("headers", {})
-        return answers, step
+        return step
 
     def _respond(self, body: dict[str, Any]) -> None:
         """Answer Codex: a request of any kind takes a step."""
-        self.model.requests.append(body)
-        self.model.heads.append(dict(self.headers.items()))
         names = ("thread-id", "session-id", "session_id", "conversation_id")
         thread = next((self.headers[name] for name in names if self.headers[name]), "")
         marker = "reviewer" if _is_review(body) else _marker(body)
         number = self.model.counted(marker, thread)
-        step = self.model.step(marker, number)
-        self.more = step.get("headers", {})
+        step = self._take(body, marker, number)
         if "fail" in step:
             self._fail(step, {"message": "scripted failure", "type": "server_error"})
             return
         response = f"resp_{_hex()}"
-        usage = {
-            "input_tokens": 1200 + 300 * number,
-            "output_tokens": 40 + number,
-            "total_tokens": 1240 + 301 * number,
+        counts = {"input": 1200 + 300 * number, "output": 40 + number, "total": 1240 + 301 * number}
+        usage = {f"{name}_tokens": count for name, count in counts.items()}
+        usage |= {
             "input_tokens_details": {"cached_tokens": 1000},
             "output_tokens_details": {"reasoning_tokens": 8},
         }
-        self._answer_stream(
-            [
-                {"type": "response.created", "response": {"id": response}},
-                *({"type": "response.output_item.done", "item": item} for item in _items(step, body)),
-                {"type": "response.completed", "response": {"id": response, "usage": usage}},
-            ]
-        )
+        items = [{"type": "response.output_item.done", "item": item} for item in _items(step, body)]
+        created = {"type": "response.created", "response": {"id": response}}
+        completed = {"type": "response.completed", "response": {"id": response, "usage": usage}}
+        self._answer_stream([created, *items, completed])
 
     def _message(self, body: dict[str, Any]) -> None:
         """Answer Claude Code."""
@@ -431,7 +418,6 @@ def _claude_message(step: Step, body: Mapping[str, Any], number: int) -> dict[st
         name, given = step.get("tool", "Bash"), step.get("args", {})
         if "run" in step:
             given = {"command": step["run"], "description": "Runs it"}
-            given |= {"run_in_background": True} if step.get("background") else {}
             given |= {"dangerouslyDisableSandbox": True} if step.get("unsandboxed") else {}
         content = {"type": "tool_use", "id": f"toolu_{_hex()}", "name": name, "input": given}
     cached = {"cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000}

@@ -4,8 +4,7 @@
     pane = await lab.start("gemini", "--yolo", env={"SANDBOX": "0"})
     pane.submit("[[go]] go")
 
-No COLORTERM is set: their screens are those of a plain
-terminal.
+No COLORTERM is set: their screens are those of a plain terminal.
 """
 
 from __future__ import annotations
@@ -14,17 +13,14 @@ import asyncio
 import json
 import os
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.config import Config
 from tests.live.clis import cache, install
 from tests.live.codex import Lab, Pane
 from tests.live.model_server import Script
 from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
-from tests.live.watched import Watched, watching_config
 
 OPENCODE_QUIET: Final = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
 """What it is not to do: behind `OPENCODE_DISABLE_`."""
@@ -164,14 +160,6 @@ class WorkerPane(TmuxPane):
         await self.shows(prompt)
         await asyncio.sleep(0.3)  # Gemini CLI takes an Enter that follows at once for a part of a paste
         self.keys("Enter")
-
-
-@asynccontextmanager
-async def watching(lab: WorkerLab) -> AsyncIterator[Watched]:
-    """Run a hub over a lab."""
-    config = Config(codex_home=lab.home, claude_home=lab.root / "claude", socket_paths=(lab.tmux,))
-    async with watching_config(config) as watched:
-        yield watched
 
 
 def _merged(needed: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

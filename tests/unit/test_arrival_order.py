@@ -30,7 +30,7 @@ def log(first: Policy, second: Policy) -> list[e.Event]:
     return [
         *begun(policy=first),
         done(at=100.5),
-        e.TurnStarted(thread=T, at=101, line=12, turn="turn-2"),
+        e.TurnStarted(thread=T, at=101, line=12),
         e.PolicySet(thread=T, at=101, line=13, policy=second, origin="turn_context", cwd=CWD),
         msgspec.structs.replace(called(at=101.5), line=14),
     ]
@@ -47,7 +47,7 @@ def command(kernel: Kernel, flags: dict[str, str], pid: int = 51, started: float
 
 
 def passed(at: float) -> list[e.Event]:
-    return [e.LocksSeen(at=at, holders={T: 50}, readable=True), e.ProcessesCounted(at=at)]
+    return [e.LocksSeen(at=at, holders={T: 50}), e.ProcessesCounted(at=at)]
 
 
 def judged(events: Sequence[e.Event]) -> tuple[object, ...]:

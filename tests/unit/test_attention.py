@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.states import NEEDS_YOU, Acknowledgement, Attention, Group, State, fact_digest
 from agentdash.model.worker import Assessment
 from agentdash.replay.clock import VirtualClock
-from agentdash.store.attention import AttentionFile, AttentionSource
+from agentdash.store.attention import AttentionFile
 
 NOW = 1_773_260_000.0
 HOUR = 3_600.0
@@ -73,7 +72,7 @@ def dead(at: float) -> Sequence[e.Event]:
     thread = "019cd000-7aa1-7c03-9d5e-0242ac120002"
     return [
         e.ThreadStarted(at=at, thread=thread, line=1, version="0.169.0"),
-        e.TurnStarted(at=at, thread=thread, line=2, turn="t"),
+        e.TurnStarted(at=at, thread=thread, line=2),
     ]
 
 
@@ -110,20 +109,6 @@ def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
 
     assert [acknowledge(str(number), NOW + number) for number in range(510)][-1] == 500
     assert acknowledge("z", NOW + 40 * 24 * HOUR) == 1
-
-
-def test_an_acknowledgement_reaches_the_hub_and_the_file(tmp_path: Path) -> None:
-    clock = VirtualClock(NOW)
-    clock.set(paused=True, now=NOW)
-    hub, file = Hub([], clock), AttentionFile(tmp_path, Path("/a"))
-    user = UserAttention(hub, clock, file.change)
-    (worker,) = hub.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)]).workers
-    assert worker.needs_you
-    assert user.acknowledge(worker) is None
-    again = Hub([AttentionSource(file, clock)], clock)
-    again.take([*dead(NOW - 60), e.ProcessesCounted(at=NOW)])
-    (acknowledged,) = asyncio.run(again.once()).workers
-    assert acknowledged.group is Group.DONE
 
 
 def test_where_nothing_can_be_written_the_hub_knows_and_a_message_says_so(tmp_path: Path) -> None:

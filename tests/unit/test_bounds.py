@@ -53,11 +53,11 @@ def usage(number: int) -> tuple[ModelUsage, ...]:
 Make = Callable[[int], list[e.ThreadEvent]]
 KINDS: Final[dict[str, Make]] = {
     "turns": lambda n: [
-        e.TurnStarted(at=n, thread=THREAD, line=n, turn=f"turn {n}"),
-        e.TurnEnded(at=n, thread=THREAD, line=n, turn=f"turn {n}", how="completed", message=f"done {n}"),
+        e.TurnStarted(at=n, thread=THREAD, line=n),
+        e.TurnEnded(at=n, thread=THREAD, line=n, how="completed", message=f"done {n}"),
     ],
     "failed turns": lambda n: [
-        e.TurnStarted(at=n, thread=THREAD, line=n, turn=f"turn {n}"),
+        e.TurnStarted(at=n, thread=THREAD, line=n),
         e.TurnEnded(at=n, thread=THREAD, line=n, how="aborted", error=f"error {n}", reason=f"reason {n}"),
     ],
     "messages": lambda n: [

@@ -186,19 +186,6 @@ def test_session_of_another_time_or_directory_is_none_of_a_process(tmp_path: Pat
     assert reader_of(agent).read(running(agent, tmp_path, cwd="/home/dev"), STARTED + 100) is None
 
 
-def test_turn_of_copilot_ends_with_an_answer_that_calls_no_tools(tmp_path: Path) -> None:
-    """Every turn of it is read to each of its events."""
-    path = prepare("copilot", tmp_path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    turns = []
-    for number in range(len(lines)):
-        path.write_bytes(b"".join(lines[: number + 1]))
-        turn = chat_of("copilot", tmp_path).turn
-        if not turns or turns[-1] != turn:
-            turns.append(turn)
-    assert turns == [None, "open", "ended", "open", "ended", "open", "failed"]
-
-
 def test_interrupted_turn_and_sub_agent_of_copilot(tmp_path: Path) -> None:
     path = prepare("copilot", tmp_path)
     before = chat_of("copilot", tmp_path)

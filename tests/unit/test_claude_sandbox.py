@@ -102,16 +102,6 @@ def test_mode_of_a_sub_agent(tmp_path: Path, version: str, escalates: bool) -> N
     assert wrote is escalates
 
 
-def test_finding_names_file_line_and_both_values(tmp_path: Path) -> None:
-    (worker,) = workers_of(tmp_path, "2.1.330", "on-without-bwrap")
-    (finding,) = worker.sandbox.findings
-    assert finding.configured == f'{tmp_path}/home/settings.json:3: "sandbox": {{"enabled": true}}'
-    (field,) = finding.fields
-    assert (field.expected, field.actual, field.reference) == ("workspace", "no sandbox", "requested")
-    assert len(finding.calls) == 1
-    assert finding.remedy is not None
-
-
 @pytest.mark.parametrize(
     "settings", ["{}", '{"sandbox": {"enabled": false}}', "{broken", '{"sandbox": {"enabled": "yes"}}']
 )

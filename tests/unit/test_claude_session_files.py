@@ -150,10 +150,3 @@ def claude(status: str | None, shows: str | None) -> Worker:
 )
 def test_session_file_decides_and_screen_refines(status: str | None, shows: str | None, state: State) -> None:
     assert claude(status, shows).state is state
-
-
-def test_session_ends_with_its_process() -> None:
-    story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="claude"), *polled(110)]
-    key = ProcessKey(11, 85.0)
-    busy = e.SessionSeen(at=112, key=key, agent="claude", status="busy", since=111.0)
-    assert worker(story, busy, e.ProcessGone(at=120, key=key), polled(121)).state is State.EXITED

@@ -27,7 +27,7 @@ from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit, find_logs
 from agentdash.report.exports import build_report
 from agentdash.report.sessions import read_sessions
-from tests.unit.rollout_files import DATA, files
+from tests.unit.rollout_files import DATA
 
 VERSIONS = sorted(path.name for path in (DATA / "claude").iterdir() if path.is_dir())
 assert len(VERSIONS) > 2
@@ -39,7 +39,7 @@ def claude_home(folder: Path, version: str) -> ClaudeHome:
         if (case / "projects").is_dir():
             shutil.copytree(case / "projects", folder / "projects", dirs_exist_ok=True)
     home = ClaudeHome(folder)
-    assert len(list(home.transcripts())) > 5
+    assert sum(1 for _ in home.transcripts()) > 5
     return home
 
 
@@ -84,7 +84,7 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
     """check = library = replay = export, also in what their settings asked for."""
     home = claude_home(tmp_path, version)
     paths, unreadable = find_logs(CodexHome(tmp_path / "none"), home, ())
-    assert (paths, unreadable) == (list(home.transcripts()), [])
+    assert (set(paths), unreadable) == ({path for _, path in home.transcripts()}, [])
     checked = {
         thread.id: (thread.state, thread.verdict, {str(finding.kind) for finding in thread.findings})
         for thread in audit(paths).threads
@@ -118,19 +118,3 @@ def test_subagents_are_below_their_sessions(tmp_path: Path) -> None:
     (family,) = [family for family in families if len(family.members) > 1]
     assert family.head.title == "[[go]] go"
     assert family.members[1].entry.id.startswith("agent-")
-
-
-def test_sessions_of_both_newest_first(tmp_path: Path) -> None:
-    home = claude_home(tmp_path / "claude", VERSIONS[-1])
-    day = tmp_path / "codex" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
-    shutil.copy(files("0.169.0", "full-access")[0], day)
-    listed = read_sessions(tmp_path / "codex", None, home.root).sessions
-    started = [session.started_at or "" for session in listed]
-    assert started == sorted(started, reverse=True)
-    assert {(session.agent, session.version) for session in listed} == {
-        ("codex", "0.169.0"),
-        ("claude", VERSIONS[-1]),
-    }
-    assert all(session.prompt for session in listed)
-    assert len(read_sessions(tmp_path / "codex", 3, home.root).sessions) == 3

@@ -15,7 +15,7 @@ from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from agentdash.model.policy import Filesystem, Network
+from agentdash.model.policy import Filesystem
 from agentdash.model.thread import Thread
 
 DATA = Path(__file__).parents[1] / "data" / "claude"
@@ -33,10 +33,6 @@ def threads_of(case: Path) -> dict[str, Thread]:
     paths = sorted(case.glob("projects/**/*.jsonl"), key=lambda path: len(path.parts))
     fleet = reduce(Fleet(), [event for path in paths for event in events_of(path)])
     return fleet.threads
-
-
-def session_of(version: str, case: str) -> Thread:
-    return next(iter(threads_of(DATA / version / case).values()))
 
 
 def test_corpus_is_whole() -> None:
@@ -60,31 +56,6 @@ def test_sub_agent_has_its_session_as_parent(version: str) -> None:
     assert child.prompt == "[[child]] do your part"
     assert child.last_message == "child done"
     assert [call.kind for call in session.calls] == ["spawn"]
-
-
-@pytest.mark.parametrize("version", VERSIONS[:2])
-def test_older_versions_state_no_sandbox(version: str) -> None:
-    session = session_of(version, "on")
-    assert [call.sandboxed for call in session.calls] == [None]
-    assert session.policy is not None
-    assert (session.policy.filesystem, session.policy.network) == (Filesystem.UNKNOWN, Network.UNKNOWN)
-    assert (session.policy.approval, session.policy.brief()) == ("default", "not recorded")
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_sandbox_that_cannot_start(version: str) -> None:
-    session = session_of(version, "on-cannot-start")
-    assert session.sandbox_failed is not None
-    assert session.sandbox_failed.text.startswith(
-        "Sandbox is enabled but failed to initialize: Failed to create"
-    )
-    first, second = session.calls
-    assert (first.outcome, second.outcome, second.exit_code) == ("failed", "ended", 0)
-
-
-def test_refused_connection_is_logged() -> None:
-    session = session_of("2.1.330", "network-denied")
-    assert [(v.resource, v.host) for v in session.violations] == [("network", "example.com")]
 
 
 # ---------------------------------------------------------------- made-up records

@@ -89,7 +89,7 @@ def test_all_recordings_give_the_same_reports_with_digests(store: DigestStore) -
     assert len(paths) > 190
     plain = encoded(audit(paths))
     assert [encoded(audit(paths, digests=store)) for _ in range(2)] == [plain, plain]
-    assert len(store.load("check", file_states(paths))) > 0.9 * len(paths)
+    assert len(store.load(file_states(paths))) > 0.9 * len(paths)
 
 
 def _append(path: Path) -> None:
@@ -217,12 +217,12 @@ def test_old_digests_are_dropped_and_a_large_file_is_begun_anew(
     states = {path: state for path in paths if (state := file_state(path))}
     for number, path in enumerate(paths):
         monkeypatch.setattr(digests.time, "time", lambda number=number: number * 10 * 86_400.0)
-        store.save("x", [(path, states[path], b"body" * 100)])
-    assert set(store.load("x", states)) == set(paths[-10:])
+        store.save([(path, states[path], b"body" * 100)])
+    assert set(store.load(states)) == set(paths[-10:])
     with monkeypatch.context() as patch:
         patch.setattr(digests, "_MAX_BYTES", 1)
-        store.save("y", [(paths[0], states[paths[0]], b"")])
-    assert store.load("x", states) == {}
+        store.save([(paths[0], states[paths[0]], b"")])
+    assert store.load(states) == {}
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.exports import build_report
-from agentdash.store.journal import JournalLimits, Recorder
+from agentdash.store.journal import Recorder
 from tests.unit.rollout_files import BORN, THREAD, line
 from tests.unit.test_library import META
 
@@ -52,7 +52,7 @@ STORY: tuple[e.Event, ...] = (
     drawn(NOW + 1, "a", "b", "c", "d", "e"),
     e.ProcessSeen(at=NOW + 1, process=SHELL),
     e.ProcessSeen(at=NOW + 1, process=CODEX),
-    e.LocksSeen(at=NOW + 1, holders={"t": 101}, readable=True),
+    e.LocksSeen(at=NOW + 1, holders={"t": 101}),
     e.ProcessesCounted(at=NOW + 1),
     drawn(NOW + 2, "a", "b", "changed", "d", "e"),
     e.MessageLogged(at=NOW + 2, thread="t", role="user", text="in a rollout"),
@@ -60,11 +60,11 @@ STORY: tuple[e.Event, ...] = (
     e.ScreenRead(at=NOW + 3, key=KEY, agent="codex", state="running", rule="codex.working"),
     e.StatusPushed(at=NOW + 3, thread="t", status="active", flags=("waitingOnApproval",)),
     e.ProcessSeen(at=NOW + 4, process=replace(CODEX, cpu=2.0)),
-    e.LocksSeen(at=NOW + 4, holders={"t": 101}, readable=True),
+    e.LocksSeen(at=NOW + 4, holders={"t": 101}),
     e.ProcessesCounted(at=NOW + 4),
     drawn(NOW + 5, "all", "of", "it", "is", "new"),
     e.ProcessGone(at=NOW + 6, key=CODEX.key),
-    e.LocksSeen(at=NOW + 6, holders={}, readable=True),
+    e.LocksSeen(at=NOW + 6, holders={}),
     e.ProcessesCounted(at=NOW + 6),
 )
 
@@ -72,15 +72,14 @@ STORY: tuple[e.Event, ...] = (
 class Bench:
     """A recorder, the events that it is given, and the files that it writes."""
 
-    def __init__(self, folder: Path, limits: JournalLimits | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder, self.clock = folder, VirtualClock(NOW)
         self.clock.set(paused=True, now=NOW)
-        self.limits = limits or JournalLimits()
         self.health: list[e.SourceSeen] = []
 
     async def record(self, *batches: Iterable[e.Event]) -> None:
         fleet = Fleet()
-        recorder = Recorder(self.folder, self.clock, version="1.2.3", host="box", limits=self.limits)
+        recorder = Recorder(self.folder, self.clock)
         started = asyncio.Event()
 
         def emit(events: Iterable[e.Event]) -> None:
@@ -138,24 +137,24 @@ async def test_no_rollout_content_and_no_repetition_is_recorded(tmp_path: Path) 
     await bench.record(STORY)
     raw = b"\n".join(lines(next(tmp_path.iterdir())))
     assert b"in a rollout" not in raw
-    assert (raw.count(b'"locks-seen"'), raw.count(b'"process-seen"'), raw.count(b'"process-worked"')) == (
-        2,
-        2,
-        1,
-    )
+    tags = (b'"locks-seen"', b'"process-seen"', b'"process-worked"')
+    assert [raw.count(tag) for tag in tags] == [2, 2, 1]
 
 
 async def test_end_of_recording_removes_processes_and_keeps_panes(tmp_path: Path) -> None:
-    """A worker that lived is unreachable then, and says what it was; one that had ended has ended."""
     bench = Bench(tmp_path)
     await bench.record(STORY[:12])
     fleet = reduce(Fleet(), bench.read())
-    assert (fleet.processes, fleet.locks.holders, fleet.locks.readable) == ({}, {}, False)
+    assert (fleet.processes, fleet.locks.holders) == ({}, {})
     assert list(fleet.panes) == [KEY]
     assert (fleet.sources["tmux"].ok, fleet.sources["journal"].detail) == (False, "the recording ends here")
 
 
-async def test_prune_removes_old_parts_and_no_other_files(tmp_path: Path) -> None:
+async def test_prune_removes_old_parts_and_no_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentdash.store.journal._PART_BYTES", 1000)
+    monkeypatch.setattr("agentdash.store.journal._TOTAL_BYTES", 1250)
     old, foreign = tmp_path / "journal-20200101T000000Z-1-0001.jsonl", tmp_path / "letter.jsonl"
     for path in (old, foreign):
         path.write_bytes(b"x" * 100)
@@ -164,7 +163,7 @@ async def test_prune_removes_old_parts_and_no_other_files(tmp_path: Path) -> Non
         path = tmp_path / f"journal-20261101T00000{n}Z-1-0001.jsonl"
         path.write_bytes(b"x" * 100)
         os.utime(path, (NOW - 100 + n, NOW - 100 + n))
-    await Bench(tmp_path, JournalLimits(part_bytes=1000, total_bytes=1250)).record(STORY[:1])
+    await Bench(tmp_path).record(STORY[:1])
     left = sorted(path.name for path in tmp_path.iterdir())
     assert [name for name in left if name.startswith("journal-202611")][:2] == [
         f"journal-20261101T00000{n}Z-1-0001.jsonl" for n in (2, 3)
@@ -174,7 +173,7 @@ async def test_prune_removes_old_parts_and_no_other_files(tmp_path: Path) -> Non
 
 
 async def test_events_beyond_the_limit_are_counted_as_lost(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, VirtualClock(NOW), version="1", host="box")
+    recorder = Recorder(tmp_path, VirtualClock(NOW))
     recorder.record([e.ProcessesCounted(at=NOW)] * 20_000)
     recorder.record([e.ProcessesCounted(at=NOW)] * 7)
     assert recorder._lost == 7
@@ -187,7 +186,7 @@ HELD = {THREAD: CODEX.key.pid}
 
 def pass_at(at: float, *more: e.Event, holders: dict[str, int] | None = None) -> list[e.Event]:
     """Return the events of a pass over processes and locks."""
-    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders, readable=True)
+    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders)
     return [*more, locks, e.ProcessesCounted(at=at)]
 
 

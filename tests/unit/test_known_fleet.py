@@ -56,8 +56,8 @@ def examples(key: PaneKey, process: ProcessKey, thread: str) -> list[e.Event]:
     pane = Pane(key, "s", "1:w", process.pid, "node")
     read = e.ScreenRead(at=0, key=key, agent="codex", state="running", rule="r")
     return [
-        e.LocksSeen(at=0, holders={}, readable=False),
-        e.LocksSeen(at=0, holders={thread: process.pid}, readable=True),
+        e.LocksSeen(at=0, holders={}),
+        e.LocksSeen(at=0, holders={thread: process.pid}),
         *(e.PaneSeen(at=0, pane=each) for each in (pane, replace(pane, title="⠋ x", server_pid=5))),
         e.PaneSeen(at=0, pane=replace(pane, dead=True)),
         *(e.PaneDrawn(at=0, key=key, screen=screen) for screen in SCREENS),

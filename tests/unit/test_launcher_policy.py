@@ -113,12 +113,6 @@ def test_unreadable_policy(profile: str) -> None:
     assert found.policy is None or found.policy.filesystem is Filesystem.UNKNOWN
 
 
-def test_launcher_in_a_command() -> None:
-    found = find_launcher(*chain())
-    assert found is not None
-    assert (found.by, found.policy) == ("nothing", None)
-
-
 @pytest.mark.parametrize(
     "argv",
     [

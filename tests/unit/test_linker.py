@@ -218,26 +218,13 @@ def test_a_claim_hides_no_other_worker_of_the_pane() -> None:
     assert {each.id for each in snapshot_after(*story).workers} == {T, str(PANE)}
 
 
-@pytest.mark.parametrize("width", [20, 26, 47, 80])
-def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
-    printed = [f"session id: {T}", "--------", "user", "session ids are listed in the docs"]
-    rows = [line[at : at + width].rstrip() for line in printed for at in range(0, len(line), width)]
-    assert printed_id(tuple(rows), SESSION_LINE) == T
-
-
 @pytest.mark.parametrize(
-    "rows",
-    [
-        [f"session id: {T[:-1]}"],
-        [f"session id: {T}0"],
-        [f"session id: {T[:20]}", T[20:28], T[28:]],
-        [f"  session id: {T}"],
-        ["session id: none", "of those below", T],
-        ["session id:"],
-    ],
+    ("row", "thread"),
+    [(T, T), (T[:-1], None), (f"{T}0", None), ("none", None), ("", None), (f"{T} --------", None)],
 )
-def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
-    assert printed_id(tuple(rows), SESSION_LINE) is None
+def test_the_line_of_a_session(row: str, thread: str | None) -> None:
+    assert printed_id(("--------", f"session id: {row}".rstrip(), "user"), SESSION_LINE) == thread
+    assert printed_id((f"  session id: {row}",), SESSION_LINE) is None
 
 
 # ---------------------------------------------------------------- the home directory of a thread
@@ -301,7 +288,7 @@ def nested_codex(*, server: str = "bash") -> list[e.Event]:
         process(60, 50, name=server, started=102.0, env=env),
         process(61, 60, name="node", agent="codex", started=103.0, env=env),
         process(62, 61, name="codex", agent="codex", started=103.1, env=env),
-        e.LocksSeen(at=105.0, holders={T: 50, CHILD: 62}, readable=True),
+        e.LocksSeen(at=105.0, holders={T: 50, CHILD: 62}),
         e.ProcessesCounted(at=105.0),
     ]
 
@@ -310,7 +297,6 @@ def test_a_codex_that_a_command_has_started_is_below_its_thread() -> None:
     outer, inner = snapshot_after(nested_codex(), now=105.0).workers
     assert (outer.id, outer.children) == (T, (CHILD,))
     assert (inner.id, inner.parent, inner.depth, inner.kind) == (CHILD, T, 1, "codex-thread")
-    assert link_fleet(fleet(nested_codex())).parents == {}  # it inherits no policy
     assert link_fleet(fleet(nested_codex(server="tmux: server"))).outer == {}
 
 
@@ -371,6 +357,6 @@ def test_a_nested_codex_with_a_thread_is_that_thread() -> None:
     )
     before = nested(inner)
     assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"]
-    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62}, readable=True)
+    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62})
     after = snapshot_after(before, begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0), now=106.0)
     assert {found.id for found in after.workers} == {T, CHILD}

@@ -24,7 +24,7 @@ KEY = PaneKey("default", "%1")
 def fleet_of(process: Process | None) -> Fleet:
     if process is None:
         return Fleet()
-    occupant = PaneOccupant("opencode", process.key)
+    occupant = PaneOccupant("opencode", process.key, process)
     return Fleet(occupants={KEY: occupant}, processes={process.key: process})
 
 

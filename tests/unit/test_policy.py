@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentdash.agents.codex.policy_formats import from_environment_context, from_turn
+from agentdash.agents.codex.policy_formats import from_turn
 from agentdash.model import events as e
-from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy
 from tests.unit.rollout_files import VERSIONS, events_of, files, only
 
 CWD = "/home/dev/project"
@@ -149,30 +149,3 @@ def test_list_of_domains_means_mediated_network() -> None:
     )
     assert proxied is not None
     assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read-only, network via proxy")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<environment_context>\n  <cwd>/p</cwd>\n  <approval_policy>on-request</approval_policy>\n"
-        "  <sandbox_mode>workspace-write</sandbox_mode>\n  <network_access>enabled</network_access>\n"
-        "  <writable_roots><root>/data</root></writable_roots>\n</environment_context>",
-        "<environment_context>\nCurrent working directory: /p\nApproval policy: on-request\n"
-        "Sandbox mode: workspace-write\nNetwork access: enabled\n<root>/data</root>\n</environment_context>",
-    ],
-)
-def test_environment_context_in_tags_and_in_plain_text(text: str) -> None:
-    policy, cwd, _ = from_environment_context(text)
-    assert cwd == "/p"
-    assert policy == Policy(
-        Filesystem.WORKSPACE,
-        Network.ON,
-        (
-            PolicyRule("/", "read"),
-            PolicyRule("/p", "write"),
-            PolicyRule("/data", "write"),
-            PolicyRule("/tmp", "write"),
-            PolicyRule(TMPDIR, "write"),
-        ),
-        approval="on-request",
-    )

@@ -38,7 +38,7 @@ def started(*lines: bytes) -> e.CallStarted:
             "request_permissions",
             {"reason": "to fetch", "permissions": {"network": {"enabled": True}}},
             "permission",
-            'to fetch {"network":{"enabled":true}}',
+            'to fetch: {"network":{"enabled":true}}',
         ),
         (
             "spawn_agent",
@@ -210,63 +210,7 @@ def test_an_item_that_lacks_the_beginning_of_an_output(recorded: str) -> None:
     assert (cut_off.output, cut_off.exit_code) == (recorded, 0)
 
 
-def test_nested_calls() -> None:
-    events = read(
-        meta(),
-        item(
-            "CommandExecution",
-            id="exec-1",
-            source="agent",
-            status="declined",
-            exit_code=-1,
-            aggregated_output="exec command rejected by user",
-            **RUN,
-        ),
-        item(
-            "FileChange",
-            id="exec-2",
-            status="completed",
-            changes={"/p/a.py": {"type": "update"}, "/p/b.py": {"add": {"content": ""}}},
-        ),
-        item(
-            "McpToolCall",
-            id="exec-3",
-            server="docs",
-            tool="search",
-            arguments={"q": 1},
-            status="failed",
-            error={"message": "down"},
-        ),
-    )
-    assert [(c.call, c.kind, c.tool, c.text, c.cwd) for c in only(e.CallStarted, events)] == [
-        ("exec-1", "command", "exec_command", "make", "/home/dev/my project"),
-        ("exec-2", "patch", "apply_patch", "update /p/a.py, add /p/b.py", None),
-        ("exec-3", "other", "docs.search", '{"q":1}', None),
-    ]
-    assert [end.outcome for end in only(e.CallEnded, events)] == ["refused-by-user", "ended", "failed"]
-
-
 # ---------------------------------------------------------------- background commands
-
-
-def test_poll_ends_its_command() -> None:
-    header = "Chunk ID: a\nWall time: 1 seconds\nProcess {}\nOutput:\n{}\n"
-    events = read(
-        call("exec_command", {"cmd": "make"}, id_="run"),
-        answer(header.format("running with session ID 42", "one"), id_="run"),
-        call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-1"),
-        answer(header.format("running with session ID 42", "two"), id_="poll-1"),
-        call("write_stdin", {"session_id": 42, "chars": ""}, id_="poll-2"),
-        answer(header.format("exited with code 1", "three"), id_="poll-2"),
-    )
-    assert [
-        (end.call, end.outcome, end.exit_code, end.session, end.output) for end in only(e.CallEnded, events)
-    ] == [
-        ("run", "running", None, "42", "one\n"),
-        ("poll-1", "ended", None, "42", "two\n"),
-        ("poll-2", "ended", None, "42", "three\n"),
-        ("run", "ended", 1, None, "one\ntwo\nthree\n"),
-    ]
 
 
 def test_unknown_session_has_ended() -> None:

@@ -9,54 +9,13 @@ from typing import Any
 import pytest
 
 from agentdash.model import events as e
-from agentdash.model.policy import Filesystem, Network
-from tests.unit.rollout_files import BORN, PARENT, THREAD, event, item, line, meta, only, read, response
+from tests.unit.rollout_files import BORN, PARENT, event, item, line, meta, only, read, response
 
 OWN_TURN = "01a1fa8b-4e20-7000-8000-000000000001"
 PARENTS_TURN = "01a1fa8a-4e20-7000-8000-000000000001"
 
 
 # ---------------------------------------------------------------- the bare era
-
-
-def bare(*payloads: dict[str, Any]) -> list[e.Event]:
-    header = {"id": THREAD, "timestamp": "2026-11-20T19:59:47.386Z", "instructions": None}
-    return read(*(json.dumps(payload, separators=(",", ":")).encode() for payload in (header, *payloads)))
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-
-
-def test_bare_lines() -> None:
-    environment = (
-        "<environment_context>\n  <cwd>/home/dev/project</cwd>\n  "
-        "<approval_policy>on-request</approval_policy>\n"
-        "  <sandbox_mode>{}</sandbox_mode>\n  <network_access>{}</network_access>\n</environment_context>"
-    )
-    events = bare(
-        {"record_type": "state"},
-        user("<user_instructions>\n\nbe nice\n\n</user_instructions>"),
-        user(environment.format("workspace-write", "restricted")),
-        user("fix the tests"),
-        {
-            "type": "function_call",
-            "name": "shell",
-            "call_id": "c",
-            "arguments": '{"command": ["bash", "-lc", "ls"]}',
-        },
-        {"type": "function_call_output", "call_id": "c", "output": "no such tool"},
-        user(environment.format("danger-full-access", "enabled")),
-    )
-    assert {event.at for event in events} == {BORN}
-    policies = [event.policy for event in only(e.PolicySet, events)]
-    assert [(p.filesystem, p.network, p.approval) for p in policies if p] == [
-        (Filesystem.WORKSPACE, Network.OFF, "on-request"),
-        (Filesystem.UNRESTRICTED, Network.ON, "on-request"),
-    ]
-    assert [said.text for said in only(e.MessageLogged, events)] == ["fix the tests"]
-    assert [(c.kind, c.tool, c.text) for c in only(e.CallStarted, events)] == [("command", "shell", "ls")]
-    assert [(end.outcome, end.output) for end in only(e.CallEnded, events)] == [("ended", "no such tool")]
 
 
 # ---------------------------------------------------------------- messages
@@ -109,51 +68,7 @@ def test_prompts_without_context() -> None:
     ]
 
 
-def test_task_of_a_multi_agent_v2_child() -> None:
-    child = meta(
-        agent_path="/root/kid",
-        source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}},
-    )
-    task = {
-        "type": "input_text",
-        "text": "Message Type: NEW_TASK\nTask name: /root/kid\nSender: /root\nPayload:\n",
-    }
-    plain = response(
-        "agent_message",
-        author="/root",
-        recipient="/root/kid",
-        content=[{**task, "text": task["text"] + "count to 3"}],
-    )
-    secret = response(
-        "agent_message",
-        author="/root",
-        recipient="/root/kid",
-        content=[task, {"type": "encrypted_content", "encrypted_content": "gAAA"}],
-    )
-    reply = response(
-        "agent_message", author="/root/kid", recipient="/root", content=[{**task, "text": task["text"] + "3"}]
-    )
-    assert [(said.role, said.text) for said in only(e.MessageLogged, read(child, plain, secret, reply))] == [
-        ("user", "count to 3")
-    ]
-
-
 # ---------------------------------------------------------------- children, forks, helpers
-
-
-@pytest.mark.parametrize(
-    "spawned",
-    [
-        item("SubAgentActivity", id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"),
-        event(
-            "sub_agent_activity", event_id="s", kind="started", agent_thread_id=PARENT, agent_path="/root/kid"
-        ),
-        item("CollabAgentToolCall", id="s", tool="spawn_agent", receiver_thread_ids=[PARENT]),
-        event("collab_agent_spawn_end", call_id="s", new_thread_id=PARENT),
-    ],
-)
-def test_forms_of_spawned_children(spawned: bytes) -> None:
-    assert [event.child for event in only(e.ChildSpawned, read(spawned))] == [PARENT]
 
 
 def fork(*lines: bytes, **header: Any) -> list[str]:
@@ -241,14 +156,7 @@ def test_sources_and_helpers(fields: dict[str, Any], source: str | None, helper:
 # ---------------------------------------------------------------- turns, settings, tokens
 
 
-def test_error_event_is_the_error_of_its_turn() -> None:
-    error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
-    done = event("task_complete", turn_id="t", last_agent_message=None)
-    first, second = only(
-        e.TurnEnded, read(event("task_started", turn_id="t"), error, done, event("task_started"), done)
-    )
-    assert (first.error, first.error_kind) == ("usage limit", "usage_limit_exceeded")
-    assert (second.error, second.error_kind) == (None, None)
+def test_error_of_a_turn() -> None:
     aborted = event(
         "turn_aborted",
         reason="interrupted",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from agentdash.agents.registry import adapters, tables
-from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, rules_of, versions_tested
+from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, rules_of
 from agentdash.model.states import State
 from agentdash.report.explain import print_screen
 from tests.unit.captures import FOLDERS, PANES, captures
@@ -233,11 +233,6 @@ def test_reading_never_raises(lines: list[str], title: str, cursor: bool | None,
         assert reading.state is None or reading.state in set(State)
         assert len(reading.text) <= 300
         assert not (reading.frozen and reading.state)
-
-
-def test_unknown_agent() -> None:
-    assert read_screen("nobody", ["› 1. Yes"], title="[ ! ] Action Required") == NO_READING
-    assert versions_tested("nobody", None) == ()
 
 
 # ---------------------------------------------------------------- rules files

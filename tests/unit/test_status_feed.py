@@ -17,7 +17,6 @@ import pytest
 from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from agentdash.agents.codex import status_feed
 from agentdash.agents.codex.status_feed import ALLOWED_METHODS, ServerState, StatusFeed
 from agentdash.model.events import Event, SourceSeen, StatusPushed
 from agentdash.model.source import Clock
@@ -362,19 +361,6 @@ async def test_malformed_messages_are_reported(
         await server.send(garbage)
         await server.change(MAIN, WAITING)
         await recorder.expect(status(MAIN, "active", "waitingOnApproval", pushed=True))
-
-
-async def test_silent_server_is_a_problem_and_retried(
-    server: AppServer, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(status_feed, "RESPONSE_TIMEOUT_S", 0.05)
-    server.silent = {"initialize"}
-    feed = feed_of(tmp_path, clock)
-    async with running(feed) as recorder:
-        await recorder.expect(source("the app-server does not answer", ok=False))
-        server.silent = set()
-        await recorder.expect(source())
-    assert server.connections >= 2
 
 
 async def test_nothing_is_sent_to_an_unproven_listener(

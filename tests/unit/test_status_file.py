@@ -172,25 +172,13 @@ async def test_a_file_that_cannot_be_written_is_shown(
     [
         (SANDBOXED, "codex-linux-sandbox", {}, True),
         (SANDBOXED, "/usr/bin/bwrap", {}, True),
-        (
-            SANDBOXED,
-            "/sbin/init",
-            {"CODEX_SANDBOX_NETWORK_DISABLED": "1"},
-            True,
-        ),  # Landlock, up to 0.114: no namespace of its own
+        # Landlock, up to 0.114: no namespace of its own
+        (SANDBOXED, "/sbin/init", {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, True),
         (SANDBOXED, "/sbin/init", {}, False),  # a container is no sandbox of an agent
-        (
-            FREE,
-            "/sbin/init",
-            {"CODEX_THREAD_ID": "1", "CODEX_SANDBOX_NETWORK_DISABLED": "1"},
-            False,
-        ),  # approved: labels remain
-        (
-            Kernel(seccomp=2, no_new_privs=False),
-            "/sbin/init",
-            {"CODEX_THREAD_ID": "1"},
-            False,
-        ),  # approved, in a container
+        # approved: labels remain
+        (FREE, "/sbin/init", {"CODEX_THREAD_ID": "1", "CODEX_SANDBOX_NETWORK_DISABLED": "1"}, False),
+        # approved, in a container
+        (Kernel(seccomp=2, no_new_privs=False), "/sbin/init", {"CODEX_THREAD_ID": "1"}, False),
         (None, "", {"CODEX_SANDBOX": "seatbelt"}, False),
     ],
 )
@@ -250,7 +238,8 @@ def test_the_only_current_file_is_that_of_the_home_that_was_not_passed_on(
     assert seen_inside() == (len(snapshot.workers), None)
     publisher.withdraw()
     count, problem = seen_inside()
-    assert (count, "there is no status file" in (problem or "")) == (0, True)
+    assert count == 0
+    assert "there is no status file" in (problem or "")
 
 
 def test_a_home_that_was_named_is_not_replaced_by_another(
@@ -258,10 +247,8 @@ def test_a_home_that_was_named_is_not_replaced_by_another(
 ) -> None:
     publisher = published(snapshot, inside / "elsewhere")
     count, problem = seen_inside(codex_home=inside / "named")
-    assert (
-        count,
-        f"set CODEX_HOME to one that has a current one: {inside}/elsewhere" in (problem or ""),
-    ) == (0, True)
+    assert count == 0
+    assert f"set CODEX_HOME to one that has a current one: {inside}/elsewhere" in (problem or "")
     monkeypatch.setenv("CODEX_HOME", str(inside / "named"))
     assert seen_inside() == (count, problem)
     monkeypatch.setenv("CODEX_HOME", str(inside / "elsewhere"))

@@ -47,19 +47,12 @@ def patch_session(folder: Path) -> Path:
 
 def test_talk_has_everything_in_its_order(tmp_path: Path) -> None:
     text = talk(tmp_path, LOG)
-    places = [
-        text.index(part)
-        for part in (
-            "> [[go]] change files",
-            "+line three and a half",
-            "`moved.txt → docs/moved.txt` updated +1 -1",
-            "not updated: failed",
-            "refused by approval",
-            "exit 3, 0.44 s",
-            "Denied: `touch: cannot touch",
-            "> **Done**: `app.py` has changed.",
-        )
-    ]
+    parts = (
+        *("> [[go]] change files", "+line three and a half", "`moved.txt → docs/moved.txt` updated +1 -1"),
+        *("not updated: failed", "refused by approval", "exit 3, 0.44 s", "Denied: `touch: cannot touch"),
+        "> **Done**: `app.py` has changed.",
+    )
+    places = list(map(text.index, parts))
     assert places == sorted(places)
     assert text.count("<details>") == text.count("</details>") == 6
 
@@ -87,35 +80,9 @@ def test_hostile_texts_are_inert(tmp_path: Path) -> None:
 
 PIECES = st.sampled_from(
     [
-        *(
-            "`",
-            "``",
-            "```",
-            "~~~",
-            "\n",
-            "\n\n",
-            "> ",
-            "- ",
-            "1. ",
-            "    ",
-            "<b>",
-            "<img src=x>",
-            "<!--",
-            "-->",
-        ),
-        *(
-            "]]>",
-            "!",
-            "[x](y)",
-            "![x](http://y)",
-            "![x][r]",
-            "[r]: http://y",
-            "\\",
-            "|",
-            "&lt;",
-            "<http://x>",
-        ),
-        *("text", " ", "\t", "#", "<?x?>"),
+        *("`", "``", "```", "~~~", "\n", "\n\n", "> ", "- ", "1. ", "    ", " ", "\t", "\\", "|", "#"),
+        *("<b>", "<img src=x>", "<!--", "-->", "]]>", "<?x?>", "<http://x>", "&lt;", "text"),
+        *("!", "[x](y)", "![x](http://y)", "![x][r]", "[r]: http://y"),
     ]
 )
 

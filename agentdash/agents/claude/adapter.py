@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -101,11 +102,4 @@ class ClaudeSessionFiles:
         return content.proc_start is None or content.proc_start == start
 
 
-class ClaudeAdapter(Adapter):
-    """Claude Code."""
-
-    session_files = ClaudeSessionFiles()
-    request_reader = ClaudeRequests()
-
-
-ADAPTER = ClaudeAdapter
+ADAPTER: Final = partial(Adapter, session_files=ClaudeSessionFiles(), request_reader=ClaudeRequests())

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
 
-from agentdash.files import open_regular, read_bytes
+from agentdash.files import OnError, open_regular, read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
-from agentdash.model.times import parse_iso, possible_time
+from agentdash.model.times import parse_iso
 
 _SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl")
 _SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
@@ -65,76 +65,29 @@ class ClaudeHome:
         self.root = Path(os.path.expanduser(place))  # noqa: PTH111 - it has no error without HOME
         self.projects = self.root / "projects"
 
-    def transcripts(self, on_error: Callable[[OSError], None] = lambda _: None) -> Iterator[Path]:
-        """Yield all transcripts, those that were changed last first.
-
-        Args:
-            on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
-        """
-        for _, path in logs_below(self.projects, _MAX_DEPTH, is_transcript, on_error):
-            yield path
-
-    def by_last_record(
-        self, on_error: Callable[[OSError], None] = lambda _: None
-    ) -> list[tuple[float, Path]]:
-        """Return when the last record of each transcript was written (unix seconds), and its path; the newest
-        first.
-
-        Copied and restored files have other times of change; these count only where no record shows a time.
-
-        Args:
-            on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
-        """
-        return by_last_record(logs_below(self.projects, _MAX_DEPTH, is_transcript, on_error))
+    def transcripts(self, on_error: OnError = lambda _: None) -> Iterator[tuple[float, Path]]:
+        """Yield when each transcript was changed (unix seconds), and its path."""
+        return logs_below(
+            str(self.projects), _MAX_DEPTH, lambda path: thread_id(PurePath(path)) is not None, on_error
+        )
 
 
 def logs_below(
-    root: Path,
-    depth: int,
-    is_log: Callable[[str], bool],
-    on_error: Callable[[OSError], None] = lambda _: None,
-) -> list[tuple[float, Path]]:
-    """Return when each log below a directory was changed (unix seconds), and its path; the newest first.
+    directory: str, depth: int, is_log: Callable[[str], bool], on_error: OnError
+) -> Iterator[tuple[float, Path]]:
+    """Yield when each log below a directory was changed (unix seconds), and its path.
 
     Args:
         depth: levels of directories below it.
         is_log: returns whether a file is one, by its path.
-        on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
     """
-    found: list[tuple[float, str]] = []
-    _walk(str(root), depth, is_log, found, on_error)
-    return [(changed, Path(path)) for changed, path in sorted(found, reverse=True)]
-
-
-def by_last_record(logs: Iterable[tuple[float, Path]]) -> list[tuple[float, Path]]:
-    """Return when the last record of each log was written (unix seconds), and its path; the newest first.
-
-    Args:
-        logs: when they were changed, which counts where no record shows a time.
-    """
-    timed = ((last_record_at(str(path)) or possible_time(changed) or 0.0, path) for changed, path in logs)
-    return sorted(timed, reverse=True)
-
-
-def is_transcript(path: str) -> bool:
-    """Return whether a file is a transcript, by its name."""
-    return thread_id(PurePath(path)) is not None
-
-
-def _walk(
-    directory: str,
-    depth: int,
-    is_log: Callable[[str], bool],
-    found: list[tuple[float, str]],
-    on_error: Callable[[OSError], None],
-) -> None:
     try:
         with os.scandir(directory) as listing:
             for entry in listing:
                 if is_log(entry.path):
-                    found.append((entry.stat().st_mtime, entry.path))
+                    yield entry.stat().st_mtime, Path(entry.path)
                 elif depth and entry.is_dir(follow_symlinks=False):
-                    _walk(entry.path, depth - 1, is_log, found, on_error)
+                    yield from logs_below(entry.path, depth - 1, is_log, on_error)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

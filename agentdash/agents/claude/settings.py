@@ -27,6 +27,7 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
 from agentdash.model.versions import stand_in
 
@@ -152,13 +153,8 @@ def _begun(found: Requested | None, thread: Thread, at: float) -> Requested | No
 
 
 def _config_directory(process: Process) -> str | None:
-    """Return the configuration directory of a process; None where its environment cannot be read."""
-    if process.env is None:
-        return None
-    if named := process.env.get("CLAUDE_CONFIG_DIR"):
-        return posixpath.join(process.cwd or "/", named)
-    home = process.env.get("HOME")
-    return posixpath.join(home, ".claude") if home else None
+    """Return the configuration directory of a process; None where its environment does not show it."""
+    return resolve_path("$CLAUDE_CONFIG_DIR", process.env or {})
 
 
 def read_request(arguments: Arguments, home: str, cwd: str, root: Path) -> Requested:

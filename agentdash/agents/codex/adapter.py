@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from functools import partial
+from typing import Final
 
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.codex.config.reader import CodexRequests
-from agentdash.agents.codex.home import thread_id
+from agentdash.agents.codex.home import ROLLOUT_NAME
 
-
-class CodexAdapter(Adapter):
-    """Codex. Its sessions are threads, whose rollouts, locks, log database and status feed have sources of
-    their own."""
-
-    keeps_session_logs = True
-    request_reader = CodexRequests()
-
-    def is_session_log(self, path: str) -> bool:
-        """Return whether a path is that of a rollout."""
-        return thread_id(PurePath(path)) is not None
-
-
-ADAPTER = CodexAdapter
+ADAPTER: Final = partial(Adapter, request_reader=CodexRequests(), session_log_name=ROLLOUT_NAME)

@@ -12,7 +12,7 @@ import heapq
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import groupby
@@ -24,7 +24,7 @@ import msgspec
 
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.agents.session_rows import open_log
-from agentdash.files import TORN, is_record, open_regular, unpacked
+from agentdash.files import TORN, OnError, is_record, open_regular, unpacked
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
@@ -33,7 +33,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NO_CODEX_HOME, NO_SESSIONS
 from agentdash.model.times import parse_iso, possible_time
 
-_ROLLOUT_NAME: Final = re.compile(
+ROLLOUT_NAME: Final = re.compile(
     r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)"
     r"-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
     re.ASCII,
@@ -86,14 +86,11 @@ class CodexHome:
         """Return whether a rollout of this home is in its archive."""
         return str(path).startswith(f"{self.archived}{os.sep}")
 
-    def rollouts(self, on_error: Callable[[OSError], None] = lambda _: None) -> Iterator[Path]:
+    def rollouts(self, on_error: OnError = lambda _: None) -> Iterator[Path]:
         """Yield all rollouts, newest first by the time in their names.
 
         Directories are listed as the iteration reaches them. Of a thread with two files the plain one is
         yielded, not the compressed one, as Codex itself does.
-
-        Args:
-            on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
         """
         folders = _walk(self.sessions, _SESSIONS_DEPTH, on_error), _walk(self.archived, 0, on_error)
         found = heapq.merge(*folders, key=_stem, reverse=True)
@@ -111,7 +108,7 @@ def _stem(file: _File) -> str:
     return file.stem
 
 
-def _walk(directory: Path, depth: int, on_error: Callable[[OSError], None]) -> Iterator[_File]:
+def _walk(directory: Path, depth: int, on_error: OnError) -> Iterator[_File]:
     """Yield the rollouts in the directories `depth` levels below a directory, newest first."""
 
     def report(error: OSError) -> None:
@@ -121,7 +118,7 @@ def _walk(directory: Path, depth: int, on_error: Callable[[OSError], None]) -> I
     for folder, folders, names in os.walk(directory, onerror=report, followlinks=True):
         if len(Path(folder).parts) - len(directory.parts) == depth:
             folders.clear()
-            matches = ((name, _ROLLOUT_NAME.fullmatch(name)) for name in names)
+            matches = ((name, ROLLOUT_NAME.fullmatch(name)) for name in names)
             files = (_File(found[1], bool(found[4]), f"{folder}/{name}") for name, found in matches if found)
             yield from sorted(files, reverse=True)
             continue
@@ -136,14 +133,14 @@ def _walk(directory: Path, depth: int, on_error: Callable[[OSError], None]) -> I
 
 def thread_id(path: PurePath) -> str | None:
     """Return the thread's id in a rollout's name, or None."""
-    match = _ROLLOUT_NAME.fullmatch(path.name)
+    match = ROLLOUT_NAME.fullmatch(path.name)
     return match.group(3) if match else None
 
 
 def begun_at(path: Path) -> float | None:
     """Return when a thread began (unix seconds) by its file's name: the time in a UUIDv7, else the local time
     before it."""
-    if (match := _ROLLOUT_NAME.fullmatch(path.name)) is None:
+    if (match := ROLLOUT_NAME.fullmatch(path.name)) is None:
         return None
     if (made := uuid_time(match.group(3))) is not None:
         return made
@@ -291,7 +288,7 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
     try:
         held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
     except OSError:
-        return LocksSeen(at=at, holders=holders, readable=False)
+        return LocksSeen(at=at, holders=holders)
     written_by = cache(_written_locks)
     for file in files:
         try:
@@ -304,7 +301,7 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
                 is_holder = (stat.st_dev, stat.st_ino) in written
             if is_holder:
                 holders[clean_line(file.stem)] = pid
-    return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
+    return LocksSeen(at=at, holders=holders)
 
 
 def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:

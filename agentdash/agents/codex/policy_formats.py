@@ -309,7 +309,7 @@ def _words(line: str) -> Iterator[str]:
 def _policy(name: str, argv: Sequence[str]) -> Policy | None:
     """Return the policy in a launcher's arguments, or None if it is unreadable (capped, or of a later
     Codex)."""
-    readers = {_LINUX: _of_helper, _BWRAP: _of_bwrap, _MACOS: _of_seatbelt}
+    readers = {_LINUX: _of_helper, _BWRAP: bwrap_policy, _MACOS: _of_seatbelt}
     try:
         return readers[name](argv) if name in readers else None
     except msgspec.DecodeError:
@@ -330,7 +330,8 @@ def _of_helper(argv: Sequence[str]) -> Policy | None:
     return from_sandbox_policy(_object(legacy), cwd) if legacy else None
 
 
-def _of_bwrap(argv: Sequence[str]) -> Policy:
+def bwrap_policy(argv: Sequence[str]) -> Policy:
+    """Return the policy in the mounts of bubblewrap."""
     rules: list[PolicyRule] = []
     network = Network.ON
     for at, option in enumerate(argv):

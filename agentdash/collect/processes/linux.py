@@ -47,7 +47,6 @@ _MAX_MOUNTINFO_BYTES: Final = 1 << 20
 """Mount tables that are longer are not read: machines with many containers have thousands of lines."""
 _OCTAL_ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
 """The encoding of blanks, line breaks and backslashes in the paths of mountinfo."""
-_MODE_OPTION: Final = re.compile(rb"(?:^|,)mode=([0-7]+)")
 
 
 class Stat(msgspec.Struct, frozen=True):
@@ -310,8 +309,6 @@ def _parse_mount(line: bytes) -> Mount | None:
         ident, parent, device, root, point, options = mount.split(b" ")[:6]
         fstype, _, super_options = filesystem.split(b" ", 2)
         read_only = b"ro" in (*options.split(b","), *super_options.split(b","))
-        mode = _MODE_OPTION.search(super_options)
-        mask = fstype == b"tmpfs" and read_only and mode is not None and not int(mode[1], 8) & 0o222
         return Mount(
             id=int(ident),
             parent=int(parent),
@@ -319,7 +316,6 @@ def _parse_mount(line: bytes) -> Mount | None:
             read_only=read_only,
             fstype=clean_line(os.fsdecode(fstype)),
             root=_unescape(root),
-            mask=mask,
             device=clean_line(os.fsdecode(device)),
         )
     except ValueError:

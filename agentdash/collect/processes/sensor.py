@@ -262,7 +262,6 @@ class ProcessSensor:
             name=clean_line(stat.name),
             argv=argv,
             launcher=read_launcher(stat.name, argv),
-            exe=_clean_path(tracked.exe),
             cwd=_clean_path(system.cwd(pid)),
             env=tracked.env,
             kernel=system.kernel(pid),
@@ -318,11 +317,11 @@ class ProcessSensor:
     def _rollouts(self, pid: int, tracked: TrackedProcess) -> tuple[str, ...]:
         if tracked.agent is None or tracked.stat.zombie:
             return ()
-        adapter = adapters()[tracked.agent.agent]
-        if not adapter.keeps_session_logs:
+        name = adapters()[tracked.agent.agent].session_log_name
+        if name is None:
             return ()
-        logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
-        return tuple(sorted(logs))
+        logs = {path for path in system.open_files(pid) if name.fullmatch(os.path.basename(path))}  # noqa: PTH119
+        return tuple(sorted(map(clean_line, logs)))
 
     def _awaited_input(self, pid: int, tracked: TrackedProcess) -> AwaitedInput | None:
         """Return what a `codex exec` waits to read to its end before it begins."""
@@ -335,7 +334,7 @@ class ProcessSensor:
         kernel = system.kernel(os.getpid()) if is_readable else None
         self._own = kernel or Kernel()
         home = clean_line(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails without a passwd entry
-        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home)
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, home=home)
 
     def _health(self, at: float) -> SourceSeen:
         followed = [tracked.process for tracked in self._tracked.values() if tracked.process is not None]

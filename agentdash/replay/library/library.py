@@ -215,7 +215,7 @@ class Library:
         # a sub-agent of Claude Code runs in the process of its session
         names = [entry.id, clean_line(str(entry.path)), (thread.parent or "") * (entry.agent == "claude")]
         pid = next((self._loaded[name] for name in names if name in self._loaded), None)
-        locked = LocksSeen(at=now, holders={} if pid is None else {entry.id: pid}, readable=True)
+        locked = LocksSeen(at=now, holders={} if pid is None else {entry.id: pid})
         owned = [locked, ProcessesCounted(at=now)]
         fleet = reduce(replace(fleet, threads=threads), [*owned, *recalled])
         return fleet if entry.id in fleet.requests else reduce(fleet, past_requests(thread, now))

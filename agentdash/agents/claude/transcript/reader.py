@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import spawning_subagent, subagent_thread
@@ -31,7 +30,6 @@ from agentdash.model.events import (
     TurnStarted,
     ViolationLogged,
 )
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
 from agentdash.model.prompts import without_context
 from agentdash.model.sanitize import clean_block, clean_line
@@ -66,7 +64,7 @@ _REMEMBERED: Final = 1_000
 class TranscriptReader(LineEvents):
     """Parses the records of one transcript into events.
 
-    Every record gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
+    Every record gives events, or a `LineSkipped`, or is of a kind that is not shown.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -99,24 +97,12 @@ class TranscriptReader(LineEvents):
     # ------------------------------------------------------------ records and their rules
 
     def _read(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB")
-            return
-        try:
-            record = records.record.decode(line)
-            self._at = parse_iso(record.timestamp) or self._at
-            self._begin(record)
-            if record.version is not None:
-                self._marks_turns = is_before(record.version, _ENDS_MARKED_SINCE) is not True
-            self._dispatch(record)
-        except msgspec.ValidationError as error:
-            self._skip("malformed", str(error))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._skip("malformed", f"not JSON: {error}")
-
-    def _dispatch(self, record: Record) -> None:
-        rule = _RULES.get(record.type)
-        if rule is not None:
+        record = records.record.decode(line)
+        self._at = parse_iso(record.timestamp) or self._at
+        self._begin(record)
+        if record.version is not None:
+            self._marks_turns = is_before(record.version, _ENDS_MARKED_SINCE) is not True
+        if (rule := _RULES.get(record.type)) is not None:
             rule(self, record)
         elif record.type not in SILENT_RECORDS:
             self._skip("unknown", record.type or "a record without a type")
@@ -163,13 +149,13 @@ class TranscriptReader(LineEvents):
         elif record.is_meta or record.is_compact_summary:
             self._caveat = record.uuid if text.startswith(_CAVEAT) else self._caveat
         elif isinstance(record.origin, dict) and record.origin.get("kind") not in (None, "human"):
-            self._start_turn(record)  # it goes on by itself: a sub-agent has ended, a task was scheduled
+            self._start_turn()  # it goes on by itself: a sub-agent has ended, a task was scheduled
         elif command := _COMMAND.match(text):
-            self._start_turn(record)
+            self._start_turn()
             typed = f"/{command[1]} {command[2] or ''}".strip()
             self._emit(MessageLogged, role="user", text=clean_block(typed))
         elif not _OWN_TEXT.match(text) and (record.parent_uuid is None or record.parent_uuid != self._caveat):
-            self._start_turn(record)
+            self._start_turn()
             self._emit(MessageLogged, role="user", text=clean_block(text))
 
     def _result(self, record: Record, block: Block) -> None:
@@ -224,7 +210,7 @@ class TranscriptReader(LineEvents):
         if not call:
             self._skip("malformed", "a call without an id")
             return
-        self._start_turn(record)
+        self._start_turn()
         self._said = None
         tool = tools.describe(block.name, bytes(block.input))
         if len(self._kinds) >= _REMEMBERED:
@@ -266,13 +252,13 @@ class TranscriptReader(LineEvents):
 
     # ------------------------------------------------------------ turns
 
-    def _start_turn(self, record: Record) -> None:
+    def _start_turn(self) -> None:
         if self._in_turn and self._marks_turns:
             return
         self._in_turn = True
         self._said = None
         if self._marks_turns:  # else each prompt begins one
-            self._emit(TurnStarted, turn=_line(record.prompt_id))
+            self._emit(TurnStarted)
 
     def _end_turn(self, how: str, **fields: Any) -> None:
         self._in_turn = False

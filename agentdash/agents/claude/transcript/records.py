@@ -25,7 +25,6 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     parent_uuid: str | None = None
     session_id: str | None = None
     agent_id: str | None = None
-    prompt_id: str | None = None
     cwd: str | None = None
     version: str | None = None
     entrypoint: str | None = None
@@ -162,8 +161,6 @@ _RESETS: Final = re.compile(
     r"(?P<hour>1[0-2]|[1-9])(?::(?P<minute>\d\d))?(?P<half>[ap]m) \((?P<zone>[\w+/-]{1,40})\)"
 )
 """`You've hit your weekly limit · resets Apr 17, 7pm (Asia/Riyadh)` (2.1.69 to 2.1.332)."""
-_EPOCH: Final = re.compile(r"usage limit reached\|(\d{10})\b")
-"""`Claude AI usage limit reached|1751234567` (1.0)."""
 _MINUTES: Final = {"five_hour": 300, "seven_day": 10_080, "5-hour": 300, "session": 300, "weekly": 10_080}
 """Length of a limit, by how its `rateLimitType` begins, or by a word of the message."""
 
@@ -189,8 +186,6 @@ def usage_limit(quota: Any, text: str, at: float) -> UsageWindow | None:
 
 def _in_words(text: str, at: float) -> float | None:
     """Return the time of a message; without a day, the next one after `at`."""
-    if (epoch := _EPOCH.search(text)) is not None:
-        return float(epoch[1])
     if (found := _RESETS.search(text)) is None:
         return None
     try:

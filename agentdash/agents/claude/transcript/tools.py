@@ -13,7 +13,7 @@ from agentdash.agents.claude.transcript import records
 from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
 from agentdash.agents.launchers import is_always_listed
 from agentdash.model.changes import Diff, FileChange, edited, file_changes, whole_file
-from agentdash.model.decoders import JsonDecoder
+from agentdash.model.decoders import JsonDecoder, decoded, objects
 from agentdash.model.events import AllowedBy, CallKind, Escalation, Outcome
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_block, clean_line
@@ -35,7 +35,6 @@ _KINDS: Final[dict[str, CallKind]] = {
 }
 _SHOWN: Final = ("command", "file_path", "notebook_path", "description", "pattern", "query", "url", "prompt")
 """Arguments that show what a call does; the first that it has counts."""
-_any: Final = msgspec.json.Decoder()
 
 
 class Tool(NamedTuple):
@@ -58,12 +57,7 @@ def describe(name: str | None, raw: bytes) -> Tool:
         raw: its `input`, as JSON.
     """
     tool = clean_line(name or "?", 100)
-    try:
-        arguments = _any.decode(raw) if raw else {}
-    except (msgspec.DecodeError, RecursionError):
-        arguments = {}
-    if not isinstance(arguments, dict):
-        arguments = {}
+    arguments = decoded(raw)
     kind = _KINDS.get(tool, "other")
     if kind == "command":
         script = clean_block(str(arguments.get("command") or ""))
@@ -80,10 +74,8 @@ def _escalation(arguments: dict[str, Any]) -> Escalation | None:
 
 
 def _question(arguments: dict[str, Any]) -> str:
-    questions = arguments.get("questions")
-    first = questions[0] if isinstance(questions, list) and questions else arguments
-    text = first.get("question") if isinstance(first, dict) else None
-    return clean_line(str(text or ""))
+    first = next(iter(objects(arguments.get("questions"))), arguments)
+    return clean_line(str(first.get("question") or ""))
 
 
 def _short(arguments: dict[str, Any]) -> str:
@@ -97,47 +89,40 @@ def _short(arguments: dict[str, Any]) -> str:
 _EDITS: Final = ("Edit", "MultiEdit")
 
 
-def asked_changes(tool: str, arguments: Mapping[str, Any]) -> tuple[FileChange, ...]:
+def asked_changes(tool: str, arguments: dict[str, Any]) -> tuple[FileChange, ...]:
     """Return the changes that a call asks for, without the lines around them, which it does not have."""
     return file_changes(_asked(tool, arguments))
 
 
-def _asked(tool: str, arguments: Mapping[str, Any]) -> Iterator[Diff]:
+def _asked(tool: str, arguments: dict[str, Any]) -> Iterator[Diff]:
     path = arguments.get("file_path") or arguments.get("notebook_path")
     if not isinstance(path, str):
         return
     if tool == "Write":
         yield edited(path, [(None, arguments.get("content"))])
     elif tool in _EDITS:
-        edits = arguments.get("edits") if isinstance(arguments.get("edits"), list) else [arguments]
-        objects = (edit for edit in edits or () if isinstance(edit, Mapping))
-        yield edited(path, ((edit.get("old_string", ""), edit.get("new_string")) for edit in objects))
+        edits = objects(arguments.get("edits")) or [arguments]
+        yield edited(path, ((edit.get("old_string", ""), edit.get("new_string")) for edit in edits))
     elif tool == "NotebookEdit":
         yield edited(path, [(None, arguments.get("new_source"))])
 
 
 def applied_changes(result: bytes) -> tuple[FileChange, ...]:
     """Return the changes of a `toolUseResult`, which has the lines around them (`structuredPatch`)."""
-    if b'"structuredPatch"' not in result:
-        return ()
-    try:
-        found = _any.decode(result)
-    except (msgspec.DecodeError, RecursionError):
-        return ()
-    return file_changes(_applied(found)) if isinstance(found, dict) else ()
+    return file_changes(_applied(decoded(result))) if b'"structuredPatch"' in result else ()
 
 
 def _applied(result: Mapping[str, Any]) -> Iterator[Diff]:
-    path, hunks = result.get("filePath"), result.get("structuredPatch")
-    if not isinstance(path, str) or not isinstance(hunks, list):
+    path = result.get("filePath")
+    if not isinstance(path, str):
         return
     if result.get("type") == "create":
         content = result.get("content")
         yield whole_file(path, "add", content if isinstance(content, str) else "")
         return
     lines: list[str] = []
-    for hunk in hunks:
-        if isinstance(hunk, dict) and isinstance(hunk.get("lines"), list):
+    for hunk in objects(result.get("structuredPatch")):
+        if isinstance(hunk.get("lines"), list):
             ranges = [hunk.get(name) for name in ("oldStart", "oldLines", "newStart", "newLines")]
             lines.append("@@ -{},{} +{},{} @@".format(*ranges))
             lines += [line for line in hunk["lines"] if isinstance(line, str)]
@@ -235,21 +220,17 @@ def allowed_by(record: Record) -> AllowedBy | None:
 
 def refused_hosts(record: Record) -> Iterator[str]:
     """Yield the hosts to which Claude Code's proxy refused connections of a command (`sandboxViolations`)."""
-    violations: Any = record.sandbox_violations
-    for violation in violations if isinstance(violations, list) else ():
-        if isinstance(violation, dict) and violation.get("kind") == "network":
-            host = violation.get("host")
-            if isinstance(host, str) and host:
-                yield clean_line(host, 300)
+    for violation in objects(record.sandbox_violations):
+        host = violation.get("host")
+        if violation.get("kind") == "network" and isinstance(host, str) and host:
+            yield clean_line(host, 300)
 
 
 def result_text(content: Any) -> str:
     """Return the text of a result: a string, or content parts."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else ()
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return "\n".join(part["text"] for part in objects(content) if isinstance(part.get("text"), str))
 
 
 def _detail(record: Record) -> ToolResult | None:

@@ -22,6 +22,7 @@ from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, reques
 from agentdash.model.policy import TMPDIR, Network
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer
+from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
 from agentdash.model.versions import numbers_of
 
@@ -113,13 +114,8 @@ def _is_plain(path: str, root: Path) -> bool:
 
 
 def codex_home(process: Process) -> str | None:
-    """Return the Codex home of a process, or None if its environment cannot be read."""
-    if process.env is None:
-        return None
-    if named := process.env.get("CODEX_HOME"):
-        return posixpath.join(process.cwd or "/", named)
-    home = process.env.get("HOME")
-    return posixpath.join(home, ".codex") if home else None
+    """Return the Codex home of a process, or None if its environment does not show it."""
+    return resolve_path("$CODEX_HOME", process.env or {})
 
 
 # ---------------------------------------------------------------- roles of sub-agents

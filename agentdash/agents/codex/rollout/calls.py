@@ -20,7 +20,7 @@ from agentdash.agents.codex.rollout import tools
 from agentdash.agents.codex.rollout.records import Invocation, Item, Part
 from agentdash.agents.codex.rollout.tools import POSIX_SHELLS, Tool, applied_changes, command_tool, unescaped
 from agentdash.model.changes import FileChange
-from agentdash.model.decoders import JsonDecoder
+from agentdash.model.decoders import JsonDecoder, objects
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Outcome
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -488,9 +488,7 @@ def mcp_call(item: Item) -> Finished:
 
 def _text_of_result(content: Any) -> str:
     """Return the text of what an MCP server's tool returns."""
-    parts = content if isinstance(content, list) else ()
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return "\n".join(part["text"] for part in objects(content) if isinstance(part.get("text"), str))
 
 
 def user_command(message: str, at: float) -> Finished | None:

@@ -33,7 +33,6 @@ from agentdash.model.events import (
     TurnEnded,
     TurnStarted,
 )
-from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import parse_iso, possible_time
 from agentdash.model.tokens import ModelUsage
@@ -64,12 +63,6 @@ def prompt_of(text: str) -> str | None:
     header = _IDE_HEADER.match(text)
     request = text[header.end() :].strip() if header is not None else ""
     return request or text.strip() or None
-
-
-def inter_agent_payload(text: str) -> str | None:
-    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`), or None if
-    encrypted or empty."""
-    return text.partition("Payload:\n")[2].strip() or None
 
 
 class MessageDeduplicator:
@@ -128,7 +121,7 @@ def _reads(payload: Any, *kinds: Kind) -> Callable[[_M], _M]:
 class RolloutReader(LineEvents):
     """Parses the lines of one rollout into events.
 
-    Every line gives events, or a `LineSkipped`, or has a kind that is not shown. Never raises.
+    Every line gives events, or a `LineSkipped`, or has a kind that is not shown.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -143,12 +136,9 @@ class RolloutReader(LineEvents):
         self._begun = False
         self._bare = False
         """Whether the lines carry no time (0.20, 0.25): they have that of the header."""
-        self._path: str | None = None
-        """The thread's own agent path."""
         self._policy_known = False
         self._item_began: float | None = None
         """When the item of this line began, where it states that."""
-        self._error: records.TurnError | None = None
         self._is_prompted = False
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
@@ -180,21 +170,9 @@ class RolloutReader(LineEvents):
         return super().read(lines, first)
 
     def _read(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            beginning = line[:80].decode(errors="replace")
-            self._skip("oversized", f"longer than {MAX_LINE_BYTES >> 20} MiB: {beginning}")
-            return
         if line.find(RECORD_START, 1) > 0 and not is_record(line):
             self._skip("malformed", "a torn record before a whole one")
             line = line[line.rfind(RECORD_START) :]
-        try:
-            self._read_record(line)
-        except msgspec.ValidationError as error:
-            self._skip("malformed", str(error))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._skip("malformed", f"not JSON: {error}")
-
-    def _read_record(self, line: bytes) -> None:
         kind = records.kind_of(line) or ""
         record: records.Record[Any] | records.Line
         if (rule := _RULES.get(kind)) is not None:
@@ -249,7 +227,7 @@ class RolloutReader(LineEvents):
         if meta.forked_from_id or meta.subagent_history_start_ordinal is not None:
             self._tokens.begin_fork()
         event = thread_started(self._thread, meta, created, self._number)
-        self._path, self._cwd = event.path, event.cwd or ""
+        self._cwd = event.cwd or ""
         self._events.append(event)
 
     @_reads(dict[str, Any], "turn_context")
@@ -282,11 +260,10 @@ class RolloutReader(LineEvents):
             self._emit(PolicySet, policy=policy, origin="environment_context", cwd=cwd)
 
     @_reads(records.TurnMark, "event_msg task_started", "event_msg turn_started")
-    def _task_started(self, mark: records.TurnMark) -> None:
-        self._error = None
+    def _task_started(self, _mark: records.TurnMark) -> None:
         self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
-        self._emit(TurnStarted, turn=text_or_none(mark.turn_id))
+        self._emit(TurnStarted)
 
     @_reads(records.TurnMark, "event_msg task_complete", "event_msg turn_complete")
     def _task_complete(self, mark: records.TurnMark) -> None:
@@ -297,12 +274,10 @@ class RolloutReader(LineEvents):
         self._end_turn(mark, "aborted")
 
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
-        error = mark.error or self._error
-        self._error = None
+        error = mark.error
         self._calls.release()
         self._emit(
             TurnEnded,
-            turn=text_or_none(mark.turn_id),
             how=how,
             message=_block(mark.last_agent_message),
             reason=text_or_none(mark.reason),
@@ -319,10 +294,6 @@ class RolloutReader(LineEvents):
     @_reads(records.ReviewEnd, "event_msg exited_review_mode")
     def _review_ended(self, end: records.ReviewEnd) -> None:
         self._has_result = end.review_output is not None
-
-    @_reads(records.TurnError, "event_msg error")
-    def _turn_error(self, error: records.TurnError) -> None:
-        self._error = error
 
     @_reads(records.TokenCount, "event_msg token_count")
     def _token_count(self, count: records.TokenCount) -> None:
@@ -346,13 +317,6 @@ class RolloutReader(LineEvents):
             self._finish(done, "message")
         elif self._bare:
             self._log_user("response_item", text)
-
-    @_reads(records.Message, "response_item agent_message")
-    def _inter_agent_message(self, message: records.Message) -> None:
-        """Log the task of a child of multi-agent v2; messages to other agents are not its prompts."""
-        text = inter_agent_payload(tools.parts_text(message.content))
-        if text and self._path is not None and message.recipient == self._path:
-            self._log_user("agent_message", text)
 
     @_reads(records.LoggedMessage, "event_msg user_message")
     def _user_message(self, logged: records.LoggedMessage) -> None:

@@ -44,8 +44,7 @@ class ThreadChange(msgspec.Struct, gc=False):
 
 
 class TurnError(msgspec.Struct, gc=False):
-    """The error of a turn: in `task_complete` (0.145+) and `turn_aborted` (0.160+), or an `error` event
-    (extended files)."""
+    """The error of a turn: in `task_complete` (0.145+) and `turn_aborted` (0.160+)."""
 
     message: str | None = None
     codex_error_info: Any = None
@@ -54,7 +53,6 @@ class TurnError(msgspec.Struct, gc=False):
 class TurnMark(msgspec.Struct, gc=False):
     """`task_started`, `task_complete`, `turn_aborted`."""
 
-    turn_id: str | None = None
     last_agent_message: str | None = None
     reason: str | None = None
     error: TurnError | None = None
@@ -99,11 +97,9 @@ class Part(msgspec.Struct, gc=False):
 
 
 class Message(msgspec.Struct, gc=False):
-    """`message` of any role, and `agent_message` (0.140+) between agents of a tree, which are named by path;
-    `UserMessage` and `AgentMessage` items have no role."""
+    """`message` of any role; `UserMessage` and `AgentMessage` items have none."""
 
     role: str | None = None
-    recipient: str | None = None
     content: list[Part] | str | None = None
 
 
@@ -283,7 +279,7 @@ _SILENT: Final = {
     "record ": "state",
     "response_item ": "reasoning web_search_call other ghost_snapshot compaction compaction_trigger"
     " tool_search_call tool_search_output image_generation_call context_compaction configuration_update"
-    " additional_tools",
+    " additional_tools agent_message",
     "item ": "Plan Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode"
     " ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput",
 }

@@ -108,14 +108,12 @@ def _usage(usage: Usage | None) -> TokenUsage | None:
     given, returned = _count(usage.input_tokens), _count(usage.output_tokens)
     if not given and not returned:
         given = _count(usage.total_tokens)
-    cached = min(_count(usage.cached_input_tokens), given)
-    written = min(_count(usage.cache_write_input_tokens), given - cached)
-    return TokenUsage(
-        input=given - cached - written,
-        cached=cached,
-        cache_writes=written,
-        output=returned,
-        reasoning=min(_count(usage.reasoning_output_tokens), returned),
+    return TokenUsage.within(
+        given,
+        returned,
+        cached=_count(usage.cached_input_tokens),
+        written=_count(usage.cache_write_input_tokens),
+        reasoning=_count(usage.reasoning_output_tokens),
     )
 
 

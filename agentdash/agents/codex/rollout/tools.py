@@ -6,7 +6,7 @@ import posixpath
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -14,6 +14,7 @@ import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
 from agentdash.model.changes import ChangeKind, Diff, FileChange, file_changes, whole_file
+from agentdash.model.decoders import objects
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
 
@@ -77,7 +78,10 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
         return _poll(tool, f"cell {args.get('cell_id')}", "")
     if kind == "poll":
         return _poll(tool, str(args.get("session_id")), _string(args.get("chars")))
-    return Tool(kind, tool, clean_line(_TEXTS[tool](args) if tool in _TEXTS else brief(args)))
+    if tool == "update_plan":
+        return Tool(kind, tool, clean_line(_plan(args)))
+    shown = ": ".join(filter(None, (_shown(args.get(name)) for name in _SHOWN.get(tool, ()))))
+    return Tool(kind, tool, clean_line(shown) or brief(args))
 
 
 def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
@@ -121,10 +125,6 @@ def brief(arguments: Any) -> str:
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 # ---------------------------------------------------------------- commands
@@ -204,50 +204,36 @@ def _poll(tool: str, session: str, typed: str) -> Tool:
 # ---------------------------------------------------------------- texts of the other tools
 
 
-def _question(args: Mapping[str, Any]) -> str:
-    texts = (_string(question.get("question")) for question in _dicts(args.get("questions")))
-    return " / ".join(filter(None, texts)) or brief(args)
-
-
-def _permission(args: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, (_string(args.get("reason")), brief(args.get("permissions")))))
-
-
-def _spawn(args: Mapping[str, Any]) -> str:
-    """v1 `{message | items}`; v2 (0.137+) `{task_name, message}`, whose message may be encrypted."""
-    message = _string(args.get("message"))
-    message = message or " ".join(_string(item.get("text")) for item in _dicts(args.get("items")))
-    return ": ".join(filter(None, (_string(args.get("task_name")), message)))
-
-
-def _wait(args: Mapping[str, Any]) -> str:
-    targets = args.get("targets") or args.get("ids")
-    return " ".join(map(str, targets)) if isinstance(targets, list) else ""
-
-
 def _plan(args: Mapping[str, Any]) -> str:
-    steps = _dicts(args.get("plan"))
+    steps = objects(args.get("plan"))
     done = sum(step.get("status") == "completed" for step in steps)
     now = next((_string(step.get("step")) for step in steps if step.get("status") == "in_progress"), "")
     return f"{done}/{len(steps)} {now}".strip()
 
 
-def _message(args: Mapping[str, Any]) -> str:
-    target = _string(args.get("target") or args.get("id"))
-    return " ".join(filter(None, (target, _string(args.get("message")))))
-
-
-_TEXTS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
-    **dict.fromkeys(("request_user_input", "request_user_input_async"), _question),
-    "request_permissions": _permission,
-    "spawn_agent": _spawn,
-    **dict.fromkeys(("wait", "wait_agent"), _wait),
-    "update_plan": _plan,
-    "view_image": lambda args: _string(args.get("path")),
-    **dict.fromkeys(("send_input", "send_message", "followup_task"), _message),
-    **dict.fromkeys(("resume_agent", "close_agent", "interrupt_agent"), _message),
+_MESSAGE: Final = ("target", "id", "message")
+_SHOWN: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("request_user_input", "request_user_input_async"), ("questions",)),
+    "request_permissions": ("reason", "permissions"),
+    "spawn_agent": ("task_name", "message", "items"),
+    **dict.fromkeys(("wait", "wait_agent"), ("targets", "ids")),
+    "view_image": ("path",),
+    **dict.fromkeys(("send_input", "send_message", "followup_task"), _MESSAGE),
+    **dict.fromkeys(("resume_agent", "close_agent", "interrupt_agent"), _MESSAGE),
 }
-"""What is shown of the arguments of a tool; of another one they are shown as JSON."""
+"""Arguments that are shown of a tool; of another one all of them, as JSON."""
+
+
+def _shown(value: Any) -> str:
+    """Return a text as it is, those in a list together, and other values as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        texts = [
+            item.get("question") or item.get("text") if isinstance(item, dict) else item for item in value
+        ]
+        return " / ".join(map(str, filter(None, texts)))
+    return brief(value)
 
 
 def parts_text(content: Sequence[Part] | str | None) -> str:

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from agentdash.engine.judge.findings.remedy_places import (
     PROTECTED_NAMES,
     Place,
-    absolute,
     is_at_or_below,
     place_of,
 )
@@ -125,9 +124,9 @@ def filesystem_remedy(
 ) -> Remedy | None:
     """Return the remedy for a path that may not be written, or None if the policy lets it be written.
 
-    The path is absolute, or below `~`; without a policy, the one in force is not known.
+    Without a policy, the one in force is not known.
     """
-    path = absolute(path, facts)
+    path = posixpath.normpath(path)
     if not _EXACT.fullmatch(path):
         return None
     if policy is not None:
@@ -409,7 +408,7 @@ def _claude_remedy(
             inside = "and the command ran inside all the same"
             return Remedy(f"{_BY_HAND}: `sandbox.excludedCommands` has `{pattern}`, {inside}")
     if entry.what == "filesystem" and entry.target:
-        return _claude_filesystem_remedy(absolute(entry.target, facts), entry.operation, policy, facts)
+        return _claude_filesystem_remedy(posixpath.normpath(entry.target), entry.operation, policy, facts)
     if entry.what == "network" and entry.target and "/" not in entry.target:
         return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
     return None
