@@ -348,7 +348,7 @@ def test_debug_log_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOG_ON_A_FULL_DISK, file], capture_output=True, text=True, check=True
     )
-    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written: File too large\n"
+    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written any more\n"
     assert file.stat().st_size == 100
 
 
