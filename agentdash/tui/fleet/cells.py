@@ -16,7 +16,7 @@ from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
 from agentdash.thresholds import passed
 from agentdash.tui.fleet.rows import USUAL_SORT, Row
-from agentdash.tui.format import age, count, elide, elide_object, elide_path, pad, wrap
+from agentdash.tui.format import age, count, elide, elide_middle, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look, sign
 from agentdash.tui.worker.overview import context_words, cost_words
@@ -358,7 +358,7 @@ def difference_line(worker: Worker, cells: int, look: Look) -> Line:
     tone = SEVERITY_TONES[wrong[0].worst.severity] if wrong else "muted"
     actual, room, mark = actual_words(worker), cells - len(before), look.glyphs.ellipsis
     is_path = actual.startswith(_DENIED)  # of which the last part tells most
-    shown = elide_path(actual, room, mark) if is_path else elide(actual, room, mark)
+    shown = elide_middle(actual, room, mark) if is_path else elide(actual, room, mark)
     return Span(before, "muted"), Span(shown, tone)
 
 
