@@ -124,11 +124,8 @@ def row_lines(row: LibraryRow, entry: Entry, cells: int, look: Look, *, with_dat
 
 def _shortened(text: str, cells: int, mark: str) -> str:
     """Return a reason in at most so many cells; of a path at its end the last part is kept."""
-    words, _, last = text.rpartition(" ")
-    room = cells - len(words) - 1
-    if last.startswith("/") and room > 8:
-        return f"{words} {elide_middle(last, room, mark)}"
-    return elide(text, cells, mark)
+    cut = elide_middle if text.rpartition(" ")[2].startswith("/") else elide
+    return cut(text, cells, mark)
 
 
 def _numbers(row: LibraryRow, entry: Entry) -> Line:
