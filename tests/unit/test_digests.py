@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 import time
@@ -190,12 +189,6 @@ def test_doubted_digests_are_not_used(
     assert encoded(audit(files(home), digests=DigestStore(store.path.parent))) == plain
     assert read_paths == files(home)
     assert encoded(audit(files(home), digests=DigestStore(store.path.parent))) == plain
-
-
-def test_the_file_and_its_directory_are_private(home: Path, store: DigestStore) -> None:
-    audit(files(home), digests=store)
-    modes = [stat.S_IMODE(path.stat().st_mode) for path in (store.path, store.path.parent)]
-    assert modes == [0o600, 0o700]
 
 
 def test_digests_with_secrets_are_not_written(home: Path, store: DigestStore) -> None:

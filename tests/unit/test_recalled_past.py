@@ -8,7 +8,6 @@ import pytest
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.collect.clock import SystemClock
-from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
@@ -55,7 +54,7 @@ def remembered() -> ThreadMemory:
 
 
 def kinds(cursor: Cursor) -> set[str]:
-    (worker,) = build_snapshot(cursor.fleet, cursor.judged_at).workers
+    (worker,) = cursor.snapshot(settled=True).workers
     return {str(finding.kind) for finding in worker.sandbox.findings}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def talk(folder: Path, log: Path, name: str = "talk.md", *flags: str) -> str:
 
 def patch_session(folder: Path) -> Path:
     """Write a session with hostile texts everywhere, also in a patch."""
-    log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, f"{HOSTILE}\n\n![x](http://x/y.png)")
+    message = f"{HOSTILE}\n\n![x](http://x/y.png)"
+    log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, message, HOSTILE)
     patch = f"*** Begin Patch\n*** Add File: {HOSTILE}\n+{HOSTILE}\n+```\n*** End Patch"
     call = response("function_call", name="apply_patch", call_id="c2", arguments=json.dumps({"input": patch}))
     done = response("function_call_output", call_id="c2", output=f"Success. {HOSTILE}")
@@ -69,9 +71,13 @@ def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
 
 def test_hostile_texts_are_inert(tmp_path: Path) -> None:
     log = patch_session(tmp_path)
-    whole = Page(talk(tmp_path, log, "talk.html"))
+    text = talk(tmp_path, log, "talk.html")
+    whole = Page(text)
     assert whole.tags <= ALLOWED
     assert not {name for name in whole.attributes if name.startswith("on") or name == "src"}
+    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\(", text)
+    assert "<script>alert(1)</script>" in "".join(whole.words)
     rendered = Page(BROWSER.render(talk(tmp_path, log, "talk.md")))
     assert rendered.tags <= ALLOWED
     assert not {name for name in rendered.attributes if name.startswith("on") or name == "src"}
