@@ -153,9 +153,3 @@ def test_packed_events_are_unpacked(story: list[e.Event], cut: int) -> None:
     unpacked = [unpacker.unpack(LINE_DECODER.decode(line)) for line in lines]
     expected = [event for event in after if not isinstance(event, e.LocksSeen)]
     assert [event for event in unpacked[1:] if not isinstance(event, e.LocksSeen)] == expected
-
-
-@SLOW
-@given(STORIES)
-def test_every_recorded_event_is_encoded_and_decoded(story: list[e.Event]) -> None:
-    assert [e.decode(e.encode(event)) for event in story] == story
