@@ -429,21 +429,17 @@ def unreachable(row: Worker, link: HostLink) -> Worker:
     last = "" if link.news_at is None else f" since {time_of_day(link.news_at)} UTC"
     detail = f": {link.detail}" if link.detail else ""
     why = f"no news from {link.name}{last}{detail}"
-    evidence = Evidence(EvidenceSource.HOST, link.news_at or link.at, "link-lost", why)
-    before = Evidence(
-        EvidenceSource.HOST,
-        link.news_at or link.at,
-        "last-news",
-        f"{row.state} then: {row.assessment.why}",
-        agrees=False,
-    )
+    then, since = f"{row.state} then: {row.assessment.why}", link.news_at or link.at
     return replace(
         row,
         assessment=Assessment(
             state=State.UNREACHABLE,
-            since=link.news_at or link.at,
+            since=since,
             why=why,
-            evidence=(evidence, before),
+            evidence=(
+                Evidence(EvidenceSource.HOST, since, "link-lost", why),
+                Evidence(EvidenceSource.HOST, since, "last-news", then, agrees=False),
+            ),
             fact=Fact(FactKind.UNCLEAR, f"no news from {link.name}", why=link.detail),
         ),
         standing=Group.PAST if row.group is Group.PAST else Group.UNCLEAR,
