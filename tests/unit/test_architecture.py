@@ -40,12 +40,7 @@ MAY_IMPORT = {
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}
 """Modules of allowed packages that a package may not import: screens show the snapshot, and do not judge."""
-ONLY_IN = {
-    "textual": "tui",
-    "psutil": "collect",
-    "watchfiles": "collect",
-    "websockets": "agents",
-}
+ONLY_IN = {"textual": "tui", "psutil": "collect", "watchfiles": "collect", "websockets": "agents"}
 """Libraries that only one package may import."""
 IMPURE = "os pathlib io subprocess socket asyncio time threading shutil tempfile sqlite3 logging"
 
@@ -164,8 +159,7 @@ def test_every_package_has_an_import_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/"]],
+    "arguments", [["--version"], ["--help"], ["status", "--json", "--no-tmux", "--codex-home", "/"]]
 )
 @pytest.mark.slow
 def test_commands_without_a_screen_do_not_load_textual(arguments: list[str]) -> None:
