@@ -124,9 +124,9 @@ class ClaudeLab(ScriptedLab):
             if process.stdout is not None:
                 process.stdout.close()
 
-    async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> ClaudePane:
+    async def tui(self, *arguments: str) -> ClaudePane:
         """Start a TUI in a new tmux session, wait until it is ready for a prompt, and return its pane."""
-        pane = ClaudePane(self, self.open_pane(shlex.join([str(self.binary), *arguments]), size))
+        pane = ClaudePane(self, self.open_pane(shlex.join([str(self.binary), *arguments])))
         await pane.shows("\n❯")
         return pane
 

@@ -91,13 +91,13 @@ class Lab(ScriptedLab):
         await pane.shows("› Ask Codex to do anything")
         return pane
 
-    def exec(self, prompt: str, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
+    def exec(self, prompt: str, *arguments: str) -> Pane:
         """Start `codex exec` in a new tmux session; the pane remains when it has ended."""
         if self._newest is not None:
             self._newest.wait_for_start()
         arguments = arguments or ("-s", "workspace-write")
         command = shlex.join([str(self.binary), "exec", *arguments, "--skip-git-repo-check", prompt])
-        self._newest = self.pane(f"{command} </dev/null", size)  # else it waits for more of the prompt
+        self._newest = self.pane(f"{command} </dev/null")  # else it waits for more of the prompt
         return self._newest
 
     def run_codex(self, *arguments: str, **env: str) -> None:

@@ -15,11 +15,11 @@ summaries) take none. A step is one of
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered; with
                                                        `unsandboxed` for Claude Code
-    {"patch": TEXT}                                    a patch, by the tool offered, or by the shell
+    {"patch": TEXT}                                    a patch, by the shell
     {"tool": NAME, "args": {...}, "namespace": NAME?}  any other tool
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
     {"hold": NAME, ...}                                waits for `release(NAME)`; its own step or the next
-    {"fail": STATUS, "body": {...}?}                   an HTTP error
+    {"fail": STATUS, "body": {...}?}                   an HTTP error (not to Gemini CLI)
     {"unfinished": TEXT}                               a stream that ends without a finish reason (Gemini)
     {..., "headers": {NAME: VALUE}}                    further headers of the answer
 """
@@ -35,8 +35,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-
-import zstandard
 
 Step = Mapping[str, Any]
 """One answer of a model."""
@@ -147,20 +145,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if self.headers.get("content-encoding") == "zstd":
-            raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=1 << 28)
         body = json.loads(raw or b"{}")
         path = self.path.partition("?")[0]
-        if path.endswith(("/count_tokens", ":countTokens")):
-            self._answer_json({"input_tokens": 1200, "totalTokens": 100})
-        elif path.endswith("/responses"):
+        if path.endswith("/responses"):
             self._respond(body)
         elif path.endswith("/messages"):
             self._message(body)
         elif path.endswith("/chat/completions"):
             self._chat(body)
-        elif "GenerateContent" in path or "generateContent" in path:
-            self._gemini(body, is_stream=":stream" in path)
+        elif path.endswith(":streamGenerateContent"):
+            self._gemini(body)
         else:
             self._answer_json({})
 
@@ -217,11 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             error = {"type": "api_error", "message": "scripted failure"}
             self._fail({"body": {"type": "error", "error": error}, **step}, error)
             return
-        message = _claude_message(step, body, number)
-        if body.get("stream"):
-            self._answer_stream(list(_claude_stream(message)))
-        else:
-            self._answer_json(message)
+        self._answer_stream(list(_claude_stream(_claude_message(step, body, number))))
 
     def _chat(self, body: dict[str, Any]) -> None:
         """Answer OpenCode, Kilo, Qwen Code and Copilot CLI."""
@@ -238,19 +228,14 @@ class _Handler(BaseHTTPRequestHandler):
                 {**_CHAT, "object": "chat.completion", "choices": [choice], "usage": _CHAT_USAGE}
             )
 
-    def _gemini(self, body: dict[str, Any], *, is_stream: bool) -> None:
+    def _gemini(self, body: dict[str, Any]) -> None:
         tools = [
             declared["name"]
             for tool in body.get("tools") or ()
             for declared in tool.get("functionDeclarations") or tool.get("function_declarations") or ()
         ]
         _, step = self._step(body if tools else {}, _spoken(body.get("contents") or []))
-        if "fail" in step:
-            self._fail(step, {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"})
-        elif is_stream:
-            self._answer_stream([_gemini_answer(step, tools)])
-        else:
-            self._answer_json(_gemini_answer(step, tools))
+        self._answer_stream([_gemini_answer(step, tools)])
 
     # ------------------------------------------------------------ sending
 
@@ -338,7 +323,7 @@ def _items(step: Step, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if "run" in step:
         return [_command(step, offered)]
     if "patch" in step:
-        return [_patch(step["patch"], offered)]
+        return [_command({"run": f"apply_patch <<'EOF'\n{step['patch']}\nEOF\n"}, offered)]
     if "spawn" in step:
         tasks = ((f"[[{name}]] do your part", name.replace("-", "_")) for name in step["spawn"])
         return [_agent("spawn_agent", {"message": text, "task_name": name}, offered) for text, name in tasks]
@@ -375,19 +360,6 @@ def _command(step: Step, offered: Mapping[str, Any]) -> dict[str, Any]:
         ask = {"with_escalated_permissions": True} if old else {"sandbox_permissions": "require_escalated"}
         arguments |= ask | {"justification": why}
     return _call(name, arguments)
-
-
-def _patch(text: str, offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call of the tool for patches: it takes free text, or a JSON object; or of a script that has
-    this tool, or of a shell."""
-    if "apply_patch" not in offered and "exec" not in offered:
-        return _command({"run": f"apply_patch <<'EOF'\n{text}\nEOF\n"}, offered)
-    name = "apply_patch" if "apply_patch" in offered else "exec"
-    if offered[name]["type"] != "custom":
-        return _call(name, {"input": text})
-    given = text if name == "apply_patch" else f"await tools.apply_patch({json.dumps(text)}); text('ok')"
-    ids = {"id": f"ctc_{_hex()}", "call_id": f"call_{_hex()}"}
-    return {"type": "custom_tool_call", "name": name, "input": given, **ids}
 
 
 def _agent(name: str, arguments: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def outcome(waiting: subprocess.Popen[str]) -> tuple[int, str]:
 
 async def test_worker_of_another_cli_whose_pane_closes_has_exited() -> None:
     with claude.ClaudeLab(claude.install(), {"work": [{"hold": "never", "say": "never"}]}) as lab:
-        lab.open_pane("sleep 600", (120, 40))
+        lab.open_pane("sleep 600")
         pane = await lab.tui()
         pane.submit("[[work]] work")
         lab.run_tmux("set-option", "-g", "remain-on-exit", "off")

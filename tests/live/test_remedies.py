@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -185,73 +185,55 @@ def box() -> Iterator[Box]:
 
 
 class Want(NamedTuple):
-    """A command that is denied, and what its remedy opens."""
+    """A command that is denied, and what its remedy opens, with `{names}` of places."""
 
     command: str
-    opened: Path | None
-    probe: str
-    """Succeeds with the remedy."""
+    opened: str | None
+    probe: str = ""
+    """Succeeds with the remedy; the command itself where it is empty."""
 
 
-def file(box: Box, port: int) -> Want:
-    command = f"echo x > {box.board}/kanban.db"
-    return Want(command, box.board, command)
-
-
-def sqlite(box: Box, port: int) -> Want:
-    code = (
-        f"import sqlite3; c = sqlite3.connect('{box.board}/k.db'); c.execute('create table t(a)'); c.commit()"
-    )
-    command = f'{sys.executable} -c "{code}"'
-    return Want(command, box.board, command)
-
-
-def remove(box: Box, port: int) -> Want:
-    return Want(f"rmdir {box.board}", box.board.parent, f"rmdir {box.board}")
-
-
-def commit(box: Box, port: int) -> Want:
-    subprocess.run(["git", "init", "-q", box.workspace], check=True)
-    command = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
-    return Want(command, box.workspace / ".git", command)
-
-
-def missing(box: Box, port: int) -> Want:
-    """It is created first: what exists above it is shared by many programs."""
-    goal = box.home / ".local/share/tool"
-    command = f"mkdir -p {goal} && echo x > {goal}/x"
-    return Want(command, goal, command)
-
-
-def network(box: Box, port: int) -> Want:
-    """That of the machine: shown by a server on its loopback interface."""
-    code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
-    return Want("curl -sS https://example.com/", None, f'{sys.executable} -c "{code}"')
+_OPEN = "c = sqlite3.connect('{board}/k.db'); c.execute('create table t(a)'); c.commit()"
+_CONNECT = "socket.create_connection(('127.0.0.1', {port}), 5)"
+_TOOL = "{home}/.local/share/tool"
+WANTS: Final = {
+    "file": Want("echo x > {board}/kanban.db", "{board}"),
+    "sqlite": Want(f'{sys.executable} -c "import sqlite3; {_OPEN}"', "{board}"),
+    "remove": Want("rmdir {board}", "{data}"),
+    "commit": Want("git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x", "{workspace}/.git"),
+    # created first: what exists above it is shared by many programs
+    "missing": Want(f"mkdir -p {_TOOL} && echo x > {_TOOL}/x", _TOOL),
+    # that of the machine: shown by a server on its loopback interface
+    "network": Want(
+        "curl -sS https://example.com/", None, f'{sys.executable} -c "import socket; {_CONNECT}"'
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("want", "profile", "form"),
+    ("name", "profile", "form"),
     [
-        *((want, None, "once") for want in (file, sqlite, remove, commit, missing, network)),
-        *((want, None, "file") for want in (file, missing, network)),
-        (sqlite, None, "file with roots"),
-        *(
-            (file, profile, form)
-            for profile, form in (("dev", "once"), ("dev", "file"), (":workspace", "file"))
-        ),
-        *((network, profile, form) for profile, form in (("dev", "file"), (":workspace", "once"))),
+        *((name, None, "once") for name in WANTS),
+        *((name, None, "file") for name in ("file", "missing", "network")),
+        ("sqlite", None, "file with roots"),
+        *(("file", *how) for how in (("dev", "once"), ("dev", "file"), (":workspace", "file"))),
+        *(("network", *how) for how in (("dev", "file"), (":workspace", "once"))),
     ],
 )
 def test_remedy_opens_what_was_denied_and_nothing_else(
-    box: Box, want: Callable[[Box, int], Want], profile: str | None, form: str
+    box: Box, name: str, profile: str | None, form: str
 ) -> None:
+    if name == "commit":
+        subprocess.run(["git", "init", "-q", box.workspace], check=True)
     base = PROFILES[profile]
     roots = (box.other,) if form == "file with roots" else ()
     if roots:
         listed = json.dumps([str(root) for root in roots])
         box.config.write_text(f"{CONFIG}\n[sandbox_workspace_write]\nwritable_roots = {listed}\n")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        command, opened, probe = want(box, server.getsockname()[1])
+        places = {"board": box.board, "data": box.board.parent, "home": box.home, "workspace": box.workspace}
+        filled = [(text or "").format(port=server.getsockname()[1], **places) for text in WANTS[name]]
+        command, opened, probe = filled[0], Path(filled[1]), filled[2] or filled[0]
         before = box.writable(base)
         assert {str(root) for root in roots} <= before
         assert box.do(probe, base).returncode != 0
@@ -262,7 +244,7 @@ def test_remedy_opens_what_was_denied_and_nothing_else(
             how = (() if profile == ":workspace" else base,)
         assert box.do("true", *how).returncode == 0  # type: ignore[arg-type]
         below = (str(place) for place in (box.board, box.other) if opened in place.parents)
-        assert box.writable(*how) == before | ({str(opened), *below} if opened else set())
+        assert box.writable(*how) == before | ({str(opened), *below} if WANTS[name].opened else set())
         done = box.do(probe, *how)  # type: ignore[arg-type]
         assert done.returncode == 0, done.stdout
 

@@ -18,17 +18,12 @@ from tests.live.patience import scaled
 from tests.live.watched import Watched, in_pane, watching
 from tests.live.workers import opencode_tui
 
-Act = Callable[[Lab, Pane], Awaitable[None]]
+Act = Callable[[Lab, Pane], Awaitable[None] | None]
 
 _OPTIONS = [{"label": "Left", "description": "this way"}, {"label": "Right", "description": "that way"}]
 _QUESTION = {"id": "way", "header": "Way", "question": "Which way?", "options": _OPTIONS}
-_UNPAID = {
-    "error": {
-        "message": "You exceeded your current quota",
-        "type": "insufficient_quota",
-        "code": "insufficient_quota",
-    }
-}
+_NO_QUOTA = dict.fromkeys(("type", "code"), "insufficient_quota")
+_UNPAID = {"error": {"message": "You exceeded your current quota", **_NO_QUOTA}}
 
 
 _RETRIES = "provider fails, retrying"
@@ -70,7 +65,8 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step]) -> li
     before: State | None = None
     for step in steps:
         with seen.states(in_pane(pane)) as passed:
-            await step.act(lab, pane)
+            if (acting := step.act(lab, pane)) is not None:
+                await acting
             if step.shows is not None:
                 await pane.shows(step.shows)
             found = await seen.until(
@@ -86,49 +82,40 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step]) -> li
 
 
 def say(prompt: str) -> Act:
-    async def act(lab: Lab, pane: Pane) -> None:
-        pane.submit(prompt)
-
-    return act
+    return lambda lab, pane: pane.submit(prompt)
 
 
-def press(*keys: str, pause: float = 0.3) -> Act:
+def press(*keys: str) -> Act:
     async def act(lab: Lab, pane: Pane) -> None:
         for number, key in enumerate(keys):
-            await asyncio.sleep(scaled(pause) if number else 0)  # a TUI takes two Escapes at once for one
+            await asyncio.sleep(scaled(0.3) if number else 0)  # a TUI takes two Escapes at once for one
             pane.keys(key)
 
     return act
 
 
 def answer(menu: str, key: str) -> Act:
-    async def act(lab: Lab, pane: Pane) -> None:
-        await pane.answer(menu, key)
-
-    return act
+    return lambda lab, pane: pane.answer(menu, key)
 
 
 def let_go(gate: str) -> Act:
-    async def act(lab: Lab, pane: Pane) -> None:
-        lab.model.release(gate)
-
-    return act
+    return lambda lab, pane: lab.model.release(gate)
 
 
-async def let_command_go(lab: Lab, pane: Pane) -> None:
+def let_command_go(lab: Lab, pane: Pane) -> None:
     lab.let_go()
 
 
-async def nothing(lab: Lab, pane: Pane) -> None:
+def nothing(lab: Lab, pane: Pane) -> None:
     """Do nothing: the cause is there already."""
 
 
-async def lose_the_network(lab: Lab, pane: Pane) -> None:
+def lose_the_network(lab: Lab, pane: Pane) -> None:
     lab.model.close()
     pane.submit("[[more]] go")
 
 
-async def kill_server(lab: Lab, pane: Pane) -> None:
+def kill_server(lab: Lab, pane: Pane) -> None:
     """Kill the tmux server, and with it the programs of its panes."""
     lab.run_tmux("kill-server")
 
@@ -203,16 +190,14 @@ SERVER_GONE = Step("tmux server gone", kill_server, None, State.UNREACHABLE)
 # ---------------------------------------------------------------- the walks are taken
 
 
-def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
-    """Return the steps with states that nothing caused."""
-    return {t.step.name: t.passed for t in taken if t.stray}
+def strays(taken: list[Taken], *, by_screen: bool = False) -> dict[str, tuple[State, ...]]:
+    """Return the steps with states that nothing caused.
 
-
-def strays_by_screen(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
-    """Like `strays`, for CLIs known by their screen only: it may be unknown while a slow machine draws it."""
-    return {
-        t.step.name: t.passed for t in taken if any(s not in (State.UNKNOWN, t.step.state) for s in t.stray)
-    }
+    Args:
+        by_screen: whether its screen alone is known, which may be unknown while a slow machine draws it.
+    """
+    ignored = {each.step.name: {State.UNKNOWN, each.step.state} if by_screen else set() for each in taken}
+    return {t.step.name: t.passed for t in taken if set(t.stray) - ignored[t.step.name]}
 
 
 async def test_codex_tui(codex: OpenLab) -> None:
@@ -240,7 +225,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
         assert "100x6 pane" in half.assessment.why
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "120", "-y", "40")
         taken = await walk(seen, lab, pane, OPENCODE_TUI)
-        assert strays_by_screen(taken) == {}
+        assert strays(taken, by_screen=True) == {}
         await walk(seen, lab, pane, (SERVER_GONE,))
 
 

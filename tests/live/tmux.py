@@ -185,7 +185,7 @@ class ScriptedLab(TmuxServer):
         state = {"XDG_STATE_HOME": str(self.state), "XDG_CONFIG_HOME": str(self.folder / "config")}
         return {**outer_environment(), **state, "PYTHONPATH": str(ROOT)}
 
-    def open_pane(self, command: str, size: tuple[int, int]) -> str:
+    def open_pane(self, command: str, size: tuple[int, int] = (120, 40)) -> str:
         """Start a shell command in a new tmux session, and return the pane's id; the pane remains when the
         command has ended."""
         where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]

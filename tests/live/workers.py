@@ -119,7 +119,6 @@ class WorkerLab(ScriptedLab):
         *arguments: str,
         env: Mapping[str, str] | None = None,
         around: Sequence[str] = (),
-        size: tuple[int, int] = (100, 30),
     ) -> WorkerPane:
         """Start a CLI in a new tmux session, wait until it is ready for a prompt, and return its pane.
 
@@ -128,12 +127,11 @@ class WorkerLab(ScriptedLab):
             arguments: its arguments.
             env: more variables.
             around: a command that starts it, such as a sandbox.
-            size: of the pane.
         """
         variables = self.environment(agent) | dict(env or {})
         command = [*around, str(install(agent)), *arguments]
         shell = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in variables.items()), *command])
-        pane = WorkerPane(self, self.open_pane(shell, size))
+        pane = WorkerPane(self, self.open_pane(shell, (100, 30)))
         await pane.shows(PROMPTS[agent], 60.0)
         return pane
 

@@ -49,11 +49,8 @@ def agentdash(*args: str, stdin: str | None = None, **env: str) -> subprocess.Co
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
     for scenario in ("spawn-leaked-flags", "kanban-board", "workspace-write"):
-        for path in (RECORDINGS / "0.169.0" / scenario).glob("*.jsonl"):
-            shutil.copy(path, day)
+        shutil.copytree(RECORDINGS / "0.169.0" / scenario, tmp_path / "home/sessions/2026/11" / scenario)
     return tmp_path / "home"
 
 
@@ -296,33 +293,21 @@ def test_a_wrong_replay_is_told_before_a_missing_terminal(home: Path) -> None:
 # ---------------------------------------------------------------- preflight
 
 
-def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    user = {
-        "HOME": "/home/dev",
-        **dict.fromkeys(
-            ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""
-        ),
-    }
-    return agentdash("preflight", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
-
-
 def test_preflight_of_a_worker(home: Path) -> None:
-    done = predicted_denials(home, "--json", "--policy", "workspace-write")
+    unset = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID")
+    user = {"HOME": "/home/dev", **dict.fromkeys(unset, "")}
+    command = ("preflight", "--worker", "opencode", "--codex-home", str(home))
+    assert "DENIED" in agentdash(*command, **user).stdout
+    done = agentdash(*command, "--json", "--policy", "workspace-write", **user)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema"], document["worker"]) == (
-        1,
-        "agentdash.preflight-worker/1",
-        "opencode",
-    )
-    assert document["mode"] == "workspace-write"
-    database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
+    assert (done.returncode, document["schema"]) == (1, "agentdash.preflight-worker/1")
+    about = ("opencode", "workspace-write", False)
+    assert tuple(document[name] for name in ("worker", "mode", "network")) == about
+    folder = "/home/dev/.local/share/opencode"
+    database = next(each for each in document["paths"] if each["path"] == folder)
     assert (database["allowed"], database["needed"]) == (False, True)
-    assert database["remedy"] == (
-        '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]'
-    )
-    assert "DENIED" in predicted_denials(home).stdout
-    assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
-    assert document["network"] is False
+    assert database["remedy"] == f'[sandbox_workspace_write]\nwritable_roots = ["{folder}"]'
+    assert f"mkdir -p {folder}" in database["remedy_where"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -363,7 +348,7 @@ def test_debug_log_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOG_ON_A_FULL_DISK, file], capture_output=True, text=True, check=True
     )
-    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written: File too large\n"
+    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written any more\n"
     assert file.stat().st_size == 100
 
 
