@@ -1,4 +1,4 @@
-"""Lines of `status --watch`, sentences of `--follow`: a worker that changes is one, a clock that ticks none."""
+"""Lines of `status --watch` and sentences of `status --follow`: a clock that ticks is neither."""
 
 from __future__ import annotations
 
