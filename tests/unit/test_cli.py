@@ -10,7 +10,6 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -27,6 +26,8 @@ from tests.unit.captures import captures
 pytestmark = pytest.mark.slow  # each test starts processes
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+BOARD = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+"""The thread of the recording whose database may not be opened."""
 BLANK = {
     "TMUX": "",
     "CODEX_HOME": "/nonexistent",
@@ -57,30 +58,25 @@ def home(tmp_path: Path) -> Path:
 def test_labels_end_with_an_empty_text(home: Path, tmp_path: Path) -> None:
     given = ("--no-tmux", "--codex-home", str(home))
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    thread = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
     for target, text, said in (
-        (thread, "cards", ": cards"),
+        (BOARD, "cards", ": cards"),
         ("cards", "cards 2", ": cards 2"),
-        (thread, "", ": no label"),
+        (BOARD, "", ": no label"),
     ):
         done = agentdash("label", target, text, *given, **env)
         assert (done.returncode, done.stdout.rstrip().endswith(said)) == (0, True), done
         shown = json.loads(agentdash("status", "--json=label", *given, **env).stdout)["workers"]
-        assert {each["id"]: each["label"] for each in shown}[thread] == text
+        assert {each["id"]: each["label"] for each in shown}[BOARD] == text
     several = agentdash("label", "child", "x", *given, **env)
     assert several.returncode == 2
-    kept = agentdash("label", thread, "x", *given)
+    kept = agentdash("label", BOARD, "x", *given)
     assert (kept.returncode, kept.stderr.count("\n"), "/proc/nonexistent" in kept.stderr) == (2, 1, True)
 
 
-def status(home: Path, *args: str) -> dict[str, list[dict[str, Any]]]:
-    done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), *args)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
 def test_status_document(home: Path) -> None:
-    (worker,) = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")["workers"]
+    done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), BOARD)
+    assert (done.returncode, done.stderr) == (0, "")
+    (worker,) = json.loads(done.stdout)["workers"]
     remedy = {
         "remedy": '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]',
         "remedy_once": "codex -c 'sandbox_workspace_write.writable_roots=[\"/home/dev/board\"]'",
@@ -119,13 +115,8 @@ def test_wait(home: Path) -> None:
     document = json.loads(late.stdout)
     assert (late.returncode, document.pop("worker")["state"]) == (1, "blocked-sandbox")
     assert document.pop("waited_seconds") >= 0
-    assert document == {
-        "schema": "agentdash.wait/2",
-        "target": channel,
-        "until": ["running"],
-        "outcome": "timed-out",
-        "via": None,
-    }
+    asked = {"schema": "agentdash.wait/2", "target": channel, "until": ["running"]}
+    assert document == asked | {"outcome": "timed-out", "via": None}
 
 
 def test_status_watch(home: Path) -> None:
@@ -142,10 +133,7 @@ def test_status_watch(home: Path) -> None:
         gone.unlink()
         while (change := json.loads(watch.stdout.readline()))["change"] == "source":
             pass
-        assert (change["change"], change["worker"]["id"]) == (
-            "removed",
-            "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
-        )
+        assert (change["change"], change["worker"]["id"]) == ("removed", BOARD)
         watch.stdout.close()
         assert (watch.wait(20), watch.stderr.read()) == (0, "")
 
@@ -216,9 +204,8 @@ def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
     assert document["schema"] == "agentdash.sessions/2"
-    assert [s["id"] for s in document["sessions"]] == sorted(
-        (s["id"] for s in document["sessions"]), reverse=True
-    )
+    listed = [each["id"] for each in document["sessions"]]
+    assert listed == sorted(listed, reverse=True)
     assert {s["version"] for s in document["sessions"]} == {"0.169.0"}
     two = agentdash("sessions", "--json", "--limit", "2", "--codex-home", str(home)).stdout
     assert len(json.loads(two)["sessions"]) == 2
@@ -242,10 +229,8 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
 @pytest.mark.parametrize("options", ["", "--json", "--denials", "--format=sarif"])
 def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
     script = f'"$1" -m agentdash check --no-cache {options} "$2" | true; echo ${{PIPESTATUS[0]}}'
-    denied = Path(__file__).parents[1] / "data/recordings/0.114.0/kanban-board"
-    done = subprocess.run(
-        ["bash", "-c", script, "bash", sys.executable, denied], capture_output=True, text=True, check=False
-    )
+    command = ["bash", "-c", script, "bash", sys.executable, RECORDINGS / "0.114.0/kanban-board"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
