@@ -22,15 +22,14 @@ def main() -> None:
             return
 
     if sys.argv[1:] in (["line"], ["line", "--tmux"]):
-        from agentdash.report.line import print_line, usual_home  # noqa: PLC0415 - as above
+        from agentdash.report.line import named_home, print_line  # noqa: PLC0415 - as above
 
-        if (home := usual_home()) is not None:
-            try:
-                code = print_line(home, tmux="--tmux" in sys.argv)
-            except OSError:
-                pass  # as above
-            else:
-                sys.exit(code)
+        try:
+            code = print_line(named_home(), tmux="--tmux" in sys.argv)
+        except OSError:
+            code = None  # as above
+        if code is not None:
+            sys.exit(code)
 
     if sys.platform == "linux" and sys.argv[1:2] == ["wait"]:
         from agentdash.collect.processes import first_look  # noqa: PLC0415 - as above

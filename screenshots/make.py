@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.cli.attention import UserAttention
 from agentdash.demo.day import DayConversations, demo_events, demo_hub, demo_scenes
 from agentdash.engine.hub import Hub
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model.events import Event, decode, encode
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family

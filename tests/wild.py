@@ -24,6 +24,7 @@ _NAMED: Final = 5
 _LIMIT_S: Final = 600.0
 _PARTLY: Final = "only head and tail"
 """How a document states that a large session was not read whole."""
+_HOMES: Final = {"codex": "CODEX_HOME", "claude": "CLAUDE_CONFIG_DIR"}
 _NAMES: Final = {"sessions": "codex", "projects": "claude"}
 """The agent whose home a directory is in which this one lies."""
 
@@ -74,15 +75,11 @@ def read(home: Home) -> Home:
     home.files = len(files)
     with tempfile.TemporaryDirectory() as scratch:
         (Path(scratch) / "none" / "sessions").mkdir(parents=True)
-        here = str(home.path)
-        codex, claude = (here, scratch) if home.agent == "codex" else (f"{scratch}/none", here)
-        env = {
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "HOME": scratch,
-            "CODEX_HOME": codex,
-            "CLAUDE_CONFIG_DIR": claude,
-            "XDG_STATE_HOME": scratch,
+        env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": scratch, "XDG_STATE_HOME": scratch}
+        env |= {
+            "CODEX_HOME": f"{scratch}/none",
+            "CLAUDE_CONFIG_DIR": scratch,
+            _HOMES[home.agent]: str(home.path),
         }
         checked = _run(home, env, "check", str(directory), "--json")
         home.threads = {each["id"]: each for each in checked.get("threads", ()) if each["id"]}
@@ -148,14 +145,10 @@ def _targets(denials: list[Mapping[str, Any]]) -> list[str]:
 def _is_damaged(path: Path) -> bool:
     """Return whether a line, but for a torn last one, is no JSON object."""
     *lines, _ = path.read_bytes().split(b"\n")
-    return any(line.strip() and not _is_record(line) for line in lines)
-
-
-def _is_record(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
+        return not all(isinstance(json.loads(line), dict) for line in lines if line.strip())
     except ValueError:
-        return False
+        return True
 
 
 def print_for_eyes(home: Home) -> None:

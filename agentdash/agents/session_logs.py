@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, NamedTuple
@@ -116,9 +116,22 @@ def _is_chat(path: str) -> bool:
     return _chat_of(PurePath(path)) is not None
 
 
-def is_log_of(path: PurePath, prefix: str) -> bool:
-    """Return whether a file is, by its name, the log of a thread whose id begins so."""
-    return len(prefix) >= MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
+def unsorted_logs(home: ClaudeHome, on_error: OnError) -> list[Path]:
+    """Return the logs of other CLIs than Codex without looking at their times."""
+    return [path for _, path in chain(home.transcripts(on_error), _chats(on_error))]
+
+
+def logs_of_thread(
+    home: codex.CodexHome, claude_home: ClaudeHome, prefix: str, on_error: OnError
+) -> list[Path]:
+    """Return the logs of threads whose ids begin so, by their names: rollouts, or else logs of other CLIs."""
+    if len(prefix) < MIN_PREFIX_CHARS:
+        return []
+
+    def named(paths: Iterable[Path]) -> list[Path]:
+        return [path for path in paths if (thread_of_log(path) or "").startswith(prefix)]
+
+    return named(home.rollouts(on_error)) or named(unsorted_logs(claude_home, on_error))
 
 
 class SessionLog(NamedTuple):

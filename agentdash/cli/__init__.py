@@ -66,9 +66,9 @@ COMMANDS: Final = {
     "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
     "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
     "sessions": _Entry("sessions", "Audit", "List past and present sessions"),
-    "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
-    "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
-    "completion": _Entry("config", "Set up", "Completion for bash, zsh and fish"),
+    "doctor": _Entry("set_up", "Set up", "What can be observed on this machine"),
+    "config": _Entry("set_up", "Set up", "Print the defaults, and check the file"),
+    "completion": _Entry("set_up", "Set up", "Completion for bash, zsh and fish"),
     "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
 

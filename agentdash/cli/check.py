@@ -13,9 +13,9 @@ from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.session_rows import DATABASES
-from agentdash.cli.family import recalled
 from agentdash.cli.options import CODEX_HOME_OPTION, NO_CACHE_OPTION, config_of, json_option, not_empty
 from agentdash.cli.output import Progress, console, print_document, print_text, warn_unreadable
+from agentdash.cli.past_sessions import recalled
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import Config, state_folder
 from agentdash.files import file_size

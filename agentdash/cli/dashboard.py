@@ -6,7 +6,6 @@ The terminal is prepared, and shows so, before sources and screens are imported.
 from __future__ import annotations
 
 import asyncio
-import platform
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash import __version__
 from agentdash.cli import termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -54,8 +52,8 @@ def demo(speed: str, **given: Any) -> None:
     """
     config = config_of(given)
     with terminal():
-        from agentdash.cli.attention import UserAttention
         from agentdash.demo.day import DayConversations, demo_hub, demo_scenes
+        from agentdash.engine.user_attention import UserAttention
         from agentdash.tui.app import DemoApp
 
         hub, clock = demo_hub(SPEEDS[speed])
@@ -80,10 +78,10 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
 
 def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.agents.codex.home import default_home
-    from agentdash.cli.attention import UserAttention
     from agentdash.cli.live_hub import live_hub, return_freed_memory
     from agentdash.collect.clock import SystemClock
     from agentdash.collect.git import read_diff
+    from agentdash.engine.user_attention import UserAttention
     from agentdash.store.status_file import Publisher
     from agentdash.tui.app import AgentDash
 
@@ -93,11 +91,11 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     if config.record:
         from agentdash.store.journal import Recorder
 
-        recorder = Recorder(config.record, clock, version=__version__, host=platform.node())
+        recorder = Recorder(config.record, clock)
     sources = [recorder] if recorder else []
     live = live_hub(config, clock, *sources, observer=recorder.record if recorder else None)
     hub, publisher = live.hub, Publisher(config.codex_home or default_home(), clock)
-    user = UserAttention(hub, clock, live.attention)
+    user = UserAttention(hub, clock, live.attention.change)
     options = screen_options(
         config,
         attach_command=_attach_commands(config) if config.hosts else None,

@@ -14,7 +14,7 @@ from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_o
 from agentdash.cli.output import console, print_document
 from agentdash.guide import sections
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.model.suggestions import did_you_mean
+from agentdash.model.suggestions import did_you_mean, suggest
 from agentdash.report.explain import ScreenshotReport, explain_report, print_explained, print_screen
 
 
@@ -91,7 +91,6 @@ def _screenshot(text: str, agent: str | None) -> ScreenshotReport:
             raise click.BadParameter(f"it has no pane: {what}", param_hint="--screen") from error
     shot.agent = agent or shot.agent
     if shot.agent not in adapters():
-        known = ", ".join(sorted(adapters()))
-        wrong = f"invalid worker CLI {shot.agent!r}: choose from {known}"
+        wrong = f"{shot.agent!r} is unknown{suggest(shot.agent, sorted(adapters()))}"
         raise click.BadParameter(wrong, param_hint="--agent")
     return shot

@@ -133,8 +133,9 @@ def exit_code(snapshot: Snapshot, given: dict[str, Any]) -> int:
     flags = flags_in_force(given)
     named = servers(flags.get("socket_names", ()), flags.get("socket_paths", ()), default=False)
     carriers = (each.partition("=")[0] for each in flags.get("carriers", ()))
-    hosts = (*flags.get("hosts", ()), *flags.get("containers", ()), *carriers)
-    wanted = {*(server.source for server in named), *(f"host {clean_line(host)}" for host in hosts)}
+    wanted = {server.source for server in named}
+    wanted |= {f"host {clean_line(host)}" for host in (*flags.get("hosts", ()), *carriers)}
+    wanted |= {f"container {clean_line(name)}" for name in flags.get("containers", ())}
     failed = any(not source.ok and source.name in wanted for source in snapshot.sources)
     return 2 if failed or snapshot.failure is not None else 0
 
@@ -369,22 +370,20 @@ def find(snapshot: Snapshot, target: str) -> Found:
     for is_stale in (False, True):
         if (key := _pane_of(snapshot, target, is_stale=is_stale)) is not None:
             return _workers_in(snapshot, key)
-    is_prefix = len(target) >= MIN_PREFIX_CHARS
-    there = [(w, f"{w.host}:") for w in snapshot.workers if w.host]  # by its id there, or by its pane there
-    for match in (
-        [w for w in snapshot.workers if target in (w.id, w.name, w.label)],
-        [w for w in snapshot.workers if is_prefix and w.id.startswith(target)],
-        [
-            w
-            for w, host in there
-            if w.id == host + target
-            or (w.pane_there and target == host + w.pane_there)
-            or (is_prefix and w.id.startswith(host + target))
-        ],
-    ):
-        if match:
-            return Found(tuple(match))
-    return Found(())
+    named = tuple(
+        each
+        for each in snapshot.workers
+        if target in (each.name, each.label, *_ids(each))
+        or (each.pane_there and target == f"{each.host}:{each.pane_there}")
+    )
+    if named or len(target) < MIN_PREFIX_CHARS:
+        return Found(named)
+    return Found(tuple(w for w in snapshot.workers if any(each.startswith(target) for each in _ids(w))))
+
+
+def _ids(worker: Worker) -> tuple[str, str]:
+    """Return the id of a worker, here and on its host."""
+    return worker.id, worker.id.removeprefix(f"{worker.host}:")
 
 
 def with_server_of(config: Config, target: str | None) -> Config:

@@ -17,7 +17,7 @@ from agentdash.report.line import print_line
 @click.command()
 @CODEX_HOME_OPTION
 @click.option("--tmux", is_flag=True, help="With the colours of tmux's status line.")
-def line(tmux: bool, **given: Any) -> int:
+def line(tmux: bool, **given: Any) -> int | None:
     """Print the fleet in a few words, from the status file: for tmux's status line and shell prompts.
 
     Exit code 2: neither the dashboard nor `agentdash publish` runs, which write that file.

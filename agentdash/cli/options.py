@@ -278,7 +278,8 @@ def carrier_of(name: str, settings: HostSettings, config: Config) -> Carrier:
     from agentdash.collect.remote.carrier import CarrierError, carrier
 
     if not name or len(name) > _MAX_HOST_CHARS or name != clean_line(name) or name.startswith("-"):
-        raise click.UsageError(f"{clean_line(name, _MAX_HOST_CHARS)!r} is not a name of a host")
+        kind = "host" if settings.container is None else "container"
+        raise click.UsageError(f"{clean_line(name, _MAX_HOST_CHARS)!r} is not a name of a {kind}")
     try:
         return carrier(name, settings, config.ssh_config)
     except CarrierError as error:

@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TextIO, TypeVar, cast
 
 import click
 import msgspec
@@ -30,46 +29,44 @@ _MAX_WARNINGS: Final = 5
 """Lines on stderr: the document has all of them."""
 
 
-@cache
-def _console_type() -> type[Console]:
-    from rich.console import Console
+class _Piped:
+    """A stream that is no terminal: without blanks at the ends of lines, with which Rich fills its tables.
 
-    class PipedConsole(Console):
-        def on_broken_pipe(self) -> None:
-            self.quiet = True  # Rich would exit with 1, which means "findings" in `check`
-
-    return PipedConsole
-
-
-class _Trimmed:
-    """A text stream without blanks at the ends of lines, with which Rich fills its tables."""
+    Its reader may close it: Rich would exit with 1 then, which means "findings" in `check`.
+    """
 
     encoding: Final = "utf-8"
 
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
     def write(self, text: str) -> int:
-        sys.stdout.write(_BLANKS_AT_END.sub("", text))
+        with suppress(BrokenPipeError):
+            self._stream.write(_BLANKS_AT_END.sub("", text))
         return len(text)
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        with suppress(BrokenPipeError):
+            self._stream.flush()
 
     def isatty(self) -> bool:
         return False
 
 
-def console(*, soft_wrap: bool = False) -> Console:
-    """Return a console for stdout: as wide as the terminal or `COLUMNS`, else 200 columns."""
-    if sys.stdout.isatty():
-        return _console_type()(highlight=False, soft_wrap=soft_wrap)
+def console(*, soft_wrap: bool = False, notes: bool = False) -> Console:
+    """Return a console: as wide as the terminal or `COLUMNS`, else 200 columns.
+
+    Args:
+        notes: for what is not data: it prints to stderr.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if notes else sys.stdout
+    if stream.isatty():
+        return Console(stderr=notes, highlight=False, soft_wrap=soft_wrap)
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and int(columns) in _COLUMNS else _PIPED_COLUMNS
-    file = cast("IO[str]", _Trimmed())
-    return _console_type()(file=file, width=width, highlight=False, soft_wrap=soft_wrap)
-
-
-def notes_console() -> Console:
-    """Return a console for what is not data: it prints to stderr."""
-    return _console_type()(stderr=True, highlight=False, soft_wrap=True)
+    return Console(file=cast("IO[str]", _Piped(stream)), width=width, highlight=False, soft_wrap=soft_wrap)
 
 
 def warn_unreadable(problems: Sequence[object]) -> None:

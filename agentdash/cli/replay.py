@@ -25,7 +25,6 @@ from agentdash.cli.paths import PATH
 from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
-from agentdash.model.limits import MAX_GAP_S
 from agentdash.tui import start_up
 
 
@@ -64,7 +63,7 @@ def replay(
     """
     config = config_of(given)
     if exported is not None:
-        from agentdash.cli.export import export
+        from agentdash.cli.past_sessions import export
 
         start_up.restore()
         if target is None:
@@ -77,7 +76,7 @@ def replay(
     if target is not None:
         with without_stdin([target]) as (file,):
             if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
-                from agentdash.cli.family import playable
+                from agentdash.cli.past_sessions import playable
 
                 playable(file, config, journal or journal_folder(), time.time())
             with terminal("try --export FILE"):
@@ -94,8 +93,7 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     """Open the library; after each played session open it again, in the same place, until it is closed."""
     from agentdash.agents.claude.home import ClaudeHome
     from agentdash.agents.codex.home import CodexHome, default_home
-    from agentdash.cli.export import exported
-    from agentdash.cli.family import recalled
+    from agentdash.cli.past_sessions import exported, recalled
     from agentdash.collect.clock import SystemClock
     from agentdash.replay.library.library import Library
     from agentdash.tui.library.app import LibraryApp
@@ -123,9 +121,8 @@ def _play(
     Raises:
         click.UsageError: no thread matches, or `at` is invalid.
     """
-    from agentdash.cli.export import exported
-    from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
+    from agentdash.cli.past_sessions import exported, playable
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
     from agentdash.replay.player import Player
@@ -134,7 +131,7 @@ def _play(
     family, recorded = playable(target, config, journal or journal_folder(), time.time())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(family, clock, gap=MAX_GAP_S, speed=speed, extra=recorded)
+    player = Player(family, clock, speed=speed, extra=recorded)
     if isinstance(at, str) and not player.seek_typed(at):
         forms = "20:14, 20:14:07, or 2026-03-11 20:14"
         raise click.BadParameter(f"invalid time {at!r}: use {forms}", param_hint="--at")

@@ -98,7 +98,7 @@ def screen_options(config: Config, **more: Any) -> Options:
     Raises:
         click.UsageError: a key in the configuration is invalid.
     """
-    from agentdash.cli.config import checked_keys
+    from agentdash.cli.set_up import checked_keys
     from agentdash.tui.options import Options
 
     return Options(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -65,15 +64,9 @@ def _begin(text: str, now: float) -> float:
     Raises:
         click.UsageError: it is not a time, or lies in the future.
     """
-    from agentdash.model.times import parse_span
-    from agentdash.replay.clock import parse_time
+    from agentdash.replay.clock import parse_period
 
-    if text in ("today", "yesterday"):
-        day = datetime.fromtimestamp(now).astimezone() - timedelta(days=text == "yesterday")
-        return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    if not text.strip().isdecimal() and (span := parse_span(text)) is not None:
-        return max(0.0, now - span)
-    begin = parse_time(text, now - _DAY_S, now)
+    begin, _ = parse_period(text, now) or (None, None)
     if begin is None:
         raise click.UsageError(f"{text!r} is not a time: give 22:00, 8h, yesterday, or '2026-03-11 20:14'")
     if begin > now:

@@ -90,7 +90,7 @@ def status(
         termination.run(until_pipe_closes(following, with_stdin=heartbeat is not None))
         return 0
     from agentdash.cli.fleet_access import exit_code, read_fleet
-    from agentdash.cli.output import console, notes_console, print_document
+    from agentdash.cli.output import console, print_document
     from agentdash.report.status import print_status, status_fields_report, status_report
 
     snapshot, via = read_fleet(config, target)
@@ -99,7 +99,7 @@ def status(
     elif as_json:
         print_document(status_report(snapshot, via))
     else:
-        print_status(snapshot, console(), notes_console())
+        print_status(snapshot, console(), console(soft_wrap=True, notes=True))
     return exit_code(snapshot, given)
 
 

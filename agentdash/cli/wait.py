@@ -25,7 +25,7 @@ from agentdash.config import Config
 from agentdash.documents.worker import WorkerReport, document
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
-from agentdash.model.suggestions import did_you_mean
+from agentdash.model.suggestions import suggest
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import Outcome, WaitReport, wait_line
 
@@ -34,6 +34,8 @@ _APPEARANCE_TIMEOUT_S: Final = 10.0
 _EXIT_CERTAIN_AFTER_S: Final = 3.0
 """Time for which a worker must have exited: what it wrote last, under load, is read later than its end."""
 WORKING_STATES: Final = (State.RUNNING, State.UNKNOWN)
+_MEANINGS: Final = {"done": "completed", "finished": "completed", "idle": "waiting-input"}
+"""What words mean that people use for states."""
 
 
 def _states(_: click.Context, __: click.Parameter, text: str | None) -> tuple[State, ...]:
@@ -44,8 +46,8 @@ def _states(_: click.Context, __: click.Parameter, text: str | None) -> tuple[St
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = [str(state) for state in State]
     if wrong := [name for name in names or [""] if name not in known]:
-        close = did_you_mean(wrong[0], known)
-        raise click.BadParameter(f"invalid state {wrong[0]!r}: choose from {', '.join(known)}{close}")
+        meant = suggest(_MEANINGS.get(wrong[0], wrong[0]), known)
+        raise click.BadParameter(f"{wrong[0]!r} is unknown{meant}")
     return tuple(State(name) for name in names)
 
 

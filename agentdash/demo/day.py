@@ -110,7 +110,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from _screens(pane, start)
     for at in _poll_times(first, start, start + day["length"]):
         holders = {thread: pid for thread, (pid, since, until) in held.items() if since <= at < until}
-        yield e.LocksSeen(at=at, holders=holders, readable=True)
+        yield e.LocksSeen(at=at, holders=holders)
         yield e.ProcessesCounted(at=at)
 
 

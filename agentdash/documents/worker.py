@@ -127,7 +127,6 @@ class SameFileReport(msgspec.Struct):
     worker: str
     """Id of the other one."""
     name: str
-    """Its name."""
     other: EditReport
     """Its edit."""
 
@@ -211,11 +210,8 @@ class FindingReport(msgspec.Struct):
     """The cells that differ; empty for a denial."""
     evidence: list[EvidenceReport]
     remedy: str | None
-    """Lines of a configuration file, or words; null where nothing narrow enough is known."""
     remedy_where: str | None = None
-    """The file and the place in it for the lines; null where `remedy` is no configuration."""
     remedy_once: str | None = None
-    """The shell command that starts Codex with this change for one run; null where there is none."""
     configured: str = ""
     """The configured side, quoted, with where it was read; empty where it is not known."""
     got: str = ""
@@ -324,14 +320,12 @@ class SandboxReport(msgspec.Struct):
     """Requested, configured, applied and observed sandbox, and the verdict."""
 
     requested: RequestedReport | None
-    """What was asked for, and where; null where that is not known."""
     configured: ConfiguredReport | None
     applied: str | None
     got: GotReport
     verdict: Verdict
     findings: list[FindingReport]
     denials: list[DenialReport]
-    """The denial ledger: also denials that the worker got past."""
     not_known: list[str]
     """What could not be observed, or was not read: verdict and ledger are without it. `status` reads only the
     beginning and the end of large session files; `check` reads all of them."""

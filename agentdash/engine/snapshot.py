@@ -16,6 +16,7 @@ from agentdash.engine.judge.attention import is_of, judge_attention, known_kinds
 from agentdash.engine.judge.findings.policies import parent_policy, remote_directory_finding
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
+from agentdash.engine.judge.findings.verdict import Surroundings, judge_sandbox
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
@@ -25,10 +26,8 @@ from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
     RowInputs,
-    Surroundings,
     nested_worker,
     pane_worker,
-    thread_sandbox,
     thread_worker,
 )
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -280,7 +279,7 @@ class _SnapshotBuilder:
             "sandbox",
             inputs.case.thread.id,
             (inputs, assessment.state),
-            lambda: thread_sandbox(inputs, assessment),
+            lambda: judge_sandbox(inputs.case.thread, assessment, inputs.surroundings),
             # most lines of a session change nothing of it
             lambda old, new: old[1] is new[1] and old[0].has_same_sandbox(new[0]),
         )

@@ -8,23 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import limited_until
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
-from agentdash.engine.judge.findings.policies import ParentPolicy
-from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.findings.verdict import Surroundings
 from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.chat import Chat
-from agentdash.model.denials import PathFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, PaneOccupant, ThreadPane
 from agentdash.model.pane import Pane, ScreenUsage
 from agentdash.model.process import THREAD_VARIABLES, Process
-from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread, Tokens
 from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Worker, nested_worker_id
@@ -51,16 +48,6 @@ FIELDS_OF_TALK: Final = frozenset(
 """Fields of a thread on which its sandbox does not depend; they change with nearly every line. The Codex home
 that `file` lies in is among the places."""
 _FIELDS_OF_SANDBOX: Final = tuple(name for name in Thread.__struct_fields__ if name not in FIELDS_OF_TALK)
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """What a thread's sandbox is compared with, besides the thread itself: arguments of `judge_sandbox`."""
-
-    platform: str | None
-    parent_policy: ParentPolicy | None
-    places: PathFacts
-    requests: tuple[Requested, ...]
-    awaits_request: bool
 
 
 class RowInputs(msgspec.Struct, frozen=True):
@@ -98,18 +85,13 @@ class RowInputs(msgspec.Struct, frozen=True):
         )
 
 
-def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
-    """Return the layers of a thread's sandbox, compared."""
-    return judge_sandbox(inputs.case.thread, assessment, **asdict(inputs.surroundings))
-
-
 def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -> Worker:
     """Return the worker that a thread is.
 
     Args:
         inputs: what it is derived from.
         assessment: its state.
-        sandbox: as judged by `thread_sandbox`.
+        sandbox: as judged by `judge_sandbox`.
     """
     case, thread = inputs.case, inputs.case.thread
     prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)

@@ -98,13 +98,10 @@ class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"
 class TurnStarted(ThreadEvent, frozen=True, kw_only=True, tag="turn-started"):
     """`task_started`, since 0.107 at the latest."""
 
-    turn: str | None = None
-
 
 class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
     """`task_complete` or `turn_aborted`."""
 
-    turn: str | None = None
     how: Literal["completed", "aborted"]
     message: str | None = None
     """`last_agent_message`."""
@@ -287,8 +284,6 @@ class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
     size: int
     modified: float
     """mtime, unix seconds."""
-    archived: bool = False
-    compressed: bool = False
     skimmed: bool = False
     """Only its head and its tail have been read so far."""
     unreadable: str | None = None
@@ -323,8 +318,6 @@ class LocksSeen(Event, frozen=True, kw_only=True, tag="locks-seen"):
     holders: dict[str, int]
     """thread -> pid of the process that has it loaded. A lock file without a holder is left out: its owner
     was killed."""
-    readable: bool
-    """False where this platform does not show the holders of locks: then an empty answer means nothing."""
 
 
 class PaneSeen(Event, frozen=True, kw_only=True, tag="pane-seen"):
@@ -523,7 +516,6 @@ class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
     platform: str
     """`sys.platform`."""
     kernel: Kernel | None = None
-    uid: int | None = None
     home: str | None = None
 
 

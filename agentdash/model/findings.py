@@ -192,7 +192,7 @@ _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     LayerField.NETWORK: {
         OWN_NETWORK: "isolated",
         HOST_NETWORK: "host network",
-        Network.MEDIATED: "through a proxy",
+        Network.MEDIATED: "via proxy",
         Network.UNKNOWN: "not understood",
     },
     LayerField.NETWORK_FLAG: {"1": "1 (network off)"},

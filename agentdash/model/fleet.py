@@ -78,8 +78,6 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     panes: dict[str, ThreadPane] = {}
     below: dict[PaneKey, tuple[Process, ...]] = {}
     """Live processes below each pane, by pid."""
-    parents: dict[str, str] = {}
-    """The parent thread of each child thread."""
     servers: dict[ProcessKey, Process] = {}
     """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
 
@@ -114,9 +112,9 @@ class PaneOccupant(msgspec.Struct, frozen=True):
 
     agent: str
     key: ProcessKey
+    process: Process
+    """As it was seen last: its facts are needed after it has ended, too."""
     gone_at: float | None = None
-    process: Process | None = None
-    """Its process as it was seen last: its facts are needed after it has ended, too."""
     paths: tuple[PathAccess, ...] = ()
     """Whether it may write its state paths, as it was seen last."""
 

@@ -16,8 +16,6 @@ READ_BLOCK_BYTES: Final = 1 << 20
 STALLED_AFTER_S: Final = 120.0
 """Silence (no output, CPU or I/O) after which a running worker counts as stalled, unless configured: longer
 than a model request usually takes to produce its first token."""
-MAX_GAP_S: Final = 2.0
-"""Longest pause between two steps of a replay, in recorded seconds, unless configured."""
 REPLAY_SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Recorded seconds per real second; at infinity every step is drawn and no time passes between two."""
 MAX_CALLS: Final = 100

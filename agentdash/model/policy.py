@@ -147,7 +147,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         network = {
             "off": "no network",
             "on": "network on",
-            "mediated": "network filtered",
+            "mediated": "network via proxy",
             "unknown": "network unknown",
         }[self.network]
         return f"{name}, {network}"

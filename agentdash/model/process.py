@@ -90,7 +90,6 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     """`comm`."""
     argv: tuple[str, ...] = ()
     """Cleaned and capped; empty where it cannot be read."""
-    exe: str | None = None
     cwd: str | None = None
     env: dict[str, str] | None = None
     """The kept part of the environment at exec time, or None if it cannot be read (other users, macOS)."""

@@ -15,7 +15,7 @@ NO_CODEX_HOME: Final = "does not exist: start Codex once, or set CODEX_HOME"
 """Ends the detail of the source of Codex's sessions where Codex was never started."""
 NO_SESSIONS: Final = "has no sessions yet"
 """Ends its detail where no session was written."""
-NOTHING_TO_READ: Final = (NO_SERVER, NO_SESSIONS)
+NOTHING_TO_READ: Final = (NO_SERVER, NO_CODEX_HOME, NO_SESSIONS)
 """How the detail of a source ends that has nothing to read: tmux, a Codex home."""
 NO_APP_SERVER: Final = "no app-server is running"
 """Detail of Codex's feed without an app-server, which is not a failure."""

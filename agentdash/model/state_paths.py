@@ -31,13 +31,6 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
     """`ext4`, `tmpfs` ..."""
     root: str = "/"
     """Which directory of its filesystem is mounted."""
-    mask: bool = False
-    """Whether it is an empty tmpfs that hides what the disk has: read-only, and made with a mode without
-    write permission.
-
-    Codex mounts one over `.git`, `.codex` ... where these are missing (mode 555) and over what is hidden from
-    reading (mode 000).
-    """
     device: str = ""
     """`254:0`: the device of its filesystem; empty in journals of 0.1.0."""
     private: bool = False

@@ -39,7 +39,6 @@ class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int
     """Of the log; 0: not known, since a gap was left before it."""
     origin: str
-    turn: str | None = None
     base: Policy | None = None
     """The policy as the log states it, where more was granted on request; None: nothing was."""
 
@@ -158,7 +157,6 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     prompts."""
 
     since: float
-    id: str | None = None
     inferred: bool = False
     ended_at: float | None = None
     how: Literal["completed", "aborted"] | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_span, possible_time
 
 
 class VirtualClock:
@@ -56,9 +56,11 @@ class VirtualClock:
                 continue
 
 
-# ------------------------------------------------------------ parse a time typed by the user
+# ------------------------------------------------------------ parse times typed by the user
 
 
+_DAY_S: Final = 86_400.0
+_MINUTE_S: Final = 60.0
 _TIME_OF_DAY: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
 
@@ -82,3 +84,26 @@ def parse_time(text: str, begin: float, end: float) -> float | None:
         return following if first.timestamp() < begin and following <= end else first.timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def parse_period(text: str, now: float) -> tuple[float, float] | None:
+    """Return begin and end (unix seconds) of a period as users type it, or None.
+
+    It is a span (`8h`: that moment ago), `today`, `yesterday`, a day (`2026-11-01`), or a time of the last
+    24 hours as `parse_time` reads it. Days end where the next one begins: one on which the clock is changed
+    has 23 or 25 hours.
+    """
+    if not text.strip().isdecimal() and (span := parse_span(text)) is not None:
+        ago = max(0.0, now - span)
+        return ago, ago
+    # dates are naive on purpose: Python then takes the rules of the local time zone for each of them
+    try:
+        if text in ("today", "yesterday"):
+            day = datetime.fromtimestamp(now).date() - timedelta(days=text == "yesterday")  # noqa: DTZ006
+        else:
+            day = date.fromisoformat(text.strip())
+        begin, end = (datetime.combine(day + timedelta(days), datetime.min.time()) for days in (0, 1))
+        return begin.timestamp(), end.timestamp()
+    except (ValueError, OverflowError):
+        at = parse_time(text, now - _DAY_S, now)
+        return None if at is None else (at, at + _MINUTE_S)

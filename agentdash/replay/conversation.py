@@ -48,6 +48,8 @@ class ConversationFile:
         self._cursor: Cursor | None = None
         self._file: tuple[int, int] | None = None
         """Device and inode of what has been read."""
+        self._size = 0
+        """Its bytes then."""
         self._read_to = -math.inf
         """The time up to which it has been read (unix seconds)."""
 
@@ -58,9 +60,11 @@ class ConversationFile:
         except OSError as error:
             return Conversation(thread=self._thread, problem=clean_line(error.strerror or str(error)))
         cursor = self._cursor
-        if cursor is None or self._is_void(cursor, (stat.st_dev, stat.st_ino), stat.st_size, until):
-            self._file = stat.st_dev, stat.st_ino
+        file = stat.st_dev, stat.st_ino
+        if cursor is None or until < self._read_to or file != self._file or stat.st_size < self._size:
+            self._file = file
             self._cursor = cursor = self._begin(until)
+        self._size = stat.st_size
         while True:
             while cursor.due is not None and cursor.due <= until:
                 self._advance(cursor)
@@ -69,24 +73,12 @@ class ConversationFile:
         self._read_to = until if math.isfinite(until) else cursor.at
         return self._builder.conversation(cursor.stream.streams[0].problem)
 
-    def _is_void(self, cursor: Cursor, file: tuple[int, int], size: int, until: float) -> bool:
-        """Return whether an earlier time is wanted, or the file is another one, or one that is far ahead."""
-        if until < self._read_to or self._file != file:
-            return True
-        if self._path.suffix == ".zst":
-            return False
-        ahead = size - cursor.stream.offset
-        return ahead < 0 or (ahead > 2 * _WINDOW_BYTES and self._skips(until))
-
-    def _skips(self, until: float) -> bool:
-        return math.isinf(until) and self._path.suffix != ".zst"
-
     def _begin(self, until: float) -> Cursor:
         """Return a cursor that has read the head of the file, and of a large one skipped all but its end."""
         self._builder = ConversationBuilder(self._thread)
         stream = log_stream(self._path)
         cursor = Cursor(MergedStream([stream]))
-        if self._skips(until):
+        if math.isinf(until) and self._path.suffix != ".zst":
             while cursor.position < _HEAD_STEPS and cursor.due is not None:
                 self._advance(cursor)
             with suppress(OSError):

@@ -14,10 +14,9 @@ from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_
 from agentdash.agents.session_logs import (
     SessionLog,
     agent_of_log,
-    is_log_of,
     log_begun_at,
     log_of,
-    other_logs,
+    logs_of_thread,
     thread_of_log,
 )
 from agentdash.agents.session_rows import is_row
@@ -71,24 +70,22 @@ def find_family(home: CodexHome, target: str) -> Family:
     log = _readable_log(path, target)
     if log.agent != "codex":
         return Family(log.thread, (path,))
-    problems: dict[str, None] = {}
-    if not any(path.is_relative_to(root.absolute()) for root in home.roots):
-        relatives = _relatives(path, _siblings(path, problems), problems)
-        return Family(log.thread, relatives, None, tuple(problems))
-    relatives = _relatives(path, home.rollouts(lambda error: _note(error, problems)), problems)
-    return Family(log.thread, relatives, home, (*problems, *filter(None, [read_names(home).problem])))
+    errors: list[OSError] = []
+    is_at_home = any(path.is_relative_to(root.absolute()) for root in home.roots)
+    candidates = home.rollouts(errors.append) if is_at_home else _siblings(path, errors)
+    relatives = _relatives(path, candidates, errors)
+    unreadable = [*map(unreadable_line, errors), read_names(home).problem if is_at_home else None]
+    problems = tuple(dict.fromkeys(filter(None, unreadable)))
+    return Family(log.thread, relatives, home if is_at_home else None, problems)
 
 
 def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     """Return the log of the only thread whose id begins so."""
-    problems: dict[str, None] = {}
+    errors: list[OSError] = []
     claude = ClaudeHome()
-    rollouts = home.rollouts(lambda error: _note(error, problems))
-    found = [path for path in rollouts if is_log_of(path, prefix)]
+    found = logs_of_thread(home, claude, prefix, errors.append)
     if not found:
-        found = [path for _, path in other_logs(claude) if is_log_of(path, prefix)]
-    if not found:
-        where = "; ".join([f"searched {home.root} and {claude.root}", *problems])
+        where = "; ".join([f"searched {home.root} and {claude.root}", *map(unreadable_line, errors)])
         told = f"is neither a session log nor the id of a session ({clean_line(where)})"
         raise LookupError(f"{clean_line(prefix)!r} {told}")
     if len(found) > 1:
@@ -108,12 +105,12 @@ def _readable_log(path: Path, target: str) -> SessionLog:
     raise LookupError(f"{clean_line(target)} cannot be read: {reason}")
 
 
-def _siblings(path: Path, problems: dict[str, None]) -> list[Path]:
+def _siblings(path: Path, errors: list[OSError]) -> list[Path]:
     """Return the logs beside a file; of those with any name the first ones: they were attached with it."""
     try:
         beside = [each for each in sorted(path.parent.iterdir()) if each.name.endswith(_LOG_SUFFIXES)]
     except OSError as error:
-        _note(error, problems)
+        errors.append(error)
         return []
     named = [each for each in beside if thread_id(each)]
     unnamed = [each for each in beside if not thread_id(each)] if thread_id(path) is None else []
@@ -139,17 +136,13 @@ def unreadable_line(error: OSError) -> str:
     return clean_line(f"{where} cannot be read: {error.strerror or error}")
 
 
-def _note(error: OSError, problems: dict[str, None]) -> None:
-    problems[unreadable_line(error)] = None
-
-
-def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]) -> tuple[Path, ...]:
+def _relatives(path: Path, candidates: Iterable[Path], errors: list[OSError]) -> tuple[Path, ...]:
     """Return the descendants of the oldest ancestor of `path`, with that ancestor, oldest first."""
     begun = {each: _begun(each) for each in (*candidates, path)}
     threads = {each: log.thread for each in begun if (log := log_of(each)) is not None}
     by_thread = {thread: each for each, thread in threads.items()} | {threads[path]: path}
     root, visited = path, {path}
-    while (parent := next(filter(None, map(by_thread.get, _links(root, problems))), path)) not in visited:
+    while (parent := next(filter(None, map(by_thread.get, _links(root, errors))), path)) not in visited:
         root = parent
         visited.add(root)
     # a descendant is younger than the root: only those files need to be opened
@@ -157,7 +150,7 @@ def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]
     linked: dict[str, list[Path]] = {}
     """Rollouts by the threads that they name."""
     for each in younger:
-        for thread in _links(each, problems) if each != root else ():
+        for thread in _links(each, errors) if each != root else ():
             linked.setdefault(thread, []).append(each)
     family, pending = {root}, [root]
     while pending:
@@ -171,7 +164,7 @@ def _begun(path: Path) -> float:
     return (begun_at(path) if thread_id(path) else log_begun_at(path)) or 0.0
 
 
-def _links(path: Path, problems: dict[str, None]) -> list[str]:
+def _links(path: Path, errors: list[OSError]) -> list[str]:
     """Return the thread ids that a rollout names as its parent or as the thread it was forked from."""
     head = b""
     try:
@@ -182,5 +175,5 @@ def _links(path: Path, problems: dict[str, None]) -> list[str]:
             else:
                 head = file.read(_HEAD_BYTES)
     except OSError as error:
-        _note(error, problems)
+        errors.append(error)
     return [found.decode() for found in _LINK.findall(head.partition(b"\n")[0])]

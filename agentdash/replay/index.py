@@ -22,7 +22,6 @@ from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
 from agentdash.model.pane import PaneKey
-from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.replay.cursor import Cursor, restore
@@ -166,6 +165,8 @@ _CHECKPOINT_STEPS: Final = 200
 """Steps between two checkpoints, and so the most that a seek reads: in about 25 ms."""
 _MAX_CHECKPOINTS: Final = 2_000
 """Beyond these every second one is dropped and the interval doubles, to bound the memory."""
+MAX_GAP_S: Final = 2.0
+"""A longer pause between two visible steps counts as this, in recorded seconds."""
 _POLL_INTERVAL_S: Final = 0.5
 """Seconds between two checks of whether files have grown: growth is rare in a replay."""
 
@@ -176,15 +177,13 @@ class StreamIndex:
     Args:
         stream: at its beginning.
         size: bytes of its files.
-        gap: seconds; a longer pause between two visible steps counts as this.
         is_open: returns whether more may still be written, given the time of the newest step. Called when
             all has been read.
     """
 
-    def __init__(self, stream: MergedStream, size: int, gap: float, is_open: Callable[[float], bool]) -> None:
+    def __init__(self, stream: MergedStream, size: int, is_open: Callable[[float], bool]) -> None:
         self._cursor = Cursor(stream)
         self._size = size
-        self._gap = gap
         self._is_open = is_open
         self._marker = Marker(self._cursor)
         self._checkpoints = [(0, self._cursor.checkpoint())]
@@ -195,9 +194,6 @@ class StreamIndex:
         """`elapsed` of the newest visible step."""
         self._visible_at = 0.0
         """Time of the newest visible step (unix seconds)."""
-        self._cells_key = (0, 0, False)
-        self._cells: list[Mark] = []
-        """The newest result of `marks_per_cell`, and the steps, cells and completeness that it is for."""
         self._stopped = threading.Event()
         self.times = array("d")
         """Time of each step (unix seconds)."""
@@ -211,8 +207,6 @@ class StreamIndex:
         """Whether everything written so far has been read."""
         self.open = True
         """Whether more may still be written."""
-        self.error: str | None = None
-        """The error that ended indexing, or None."""
 
     @property
     def progress(self) -> float:
@@ -224,13 +218,10 @@ class StreamIndex:
     def run(self) -> None:
         """Read the stream and what is appended to it, until `stop`. Runs in a thread."""
         self._stopped.clear()
-        try:
-            while not self._stopped.is_set():
-                self.read()
-                self._stopped.wait(_POLL_INTERVAL_S)
-                self._cursor.stream.poll()
-        except Exception as error:  # an exception would end the thread unseen: the player raises it
-            self.error = clean_line(f"{type(error).__name__}: {error}")
+        while not self._stopped.is_set():
+            self.read()
+            self._stopped.wait(_POLL_INTERVAL_S)
+            self._cursor.stream.poll()
 
     def read(self) -> None:
         """Read to the current end of the files."""
@@ -256,7 +247,7 @@ class StreamIndex:
     def _append(self, at: float, mark: Mark) -> None:
         """Append a step. `times` is appended to last: readers in other threads go by its length."""
         self.marks.append(mark)
-        elapsed = self._visible_elapsed + min(self._gap, at - self._visible_at) if self.times else 0.0
+        elapsed = self._visible_elapsed + min(MAX_GAP_S, at - self._visible_at) if self.times else 0.0
         if mark & Mark.VISIBLE or not self.times:
             self._visible_elapsed = elapsed
             self._visible_at = at
@@ -332,12 +323,6 @@ class StreamIndex:
         known = len(self.elapsed)
         if not known:
             return [Mark(0)] * cells
-        if (key := (known, cells, self.complete)) != self._cells_key:
-            self._cells = self._compute_cells(known, cells)
-            self._cells_key = key
-        return self._cells
-
-    def _compute_cells(self, known: int, cells: int) -> list[Mark]:
         total, end = self.elapsed[known - 1], self.progress
         edges = []
         for cell in range(cells + 1):

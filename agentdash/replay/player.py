@@ -7,27 +7,23 @@ thread then reads the files up to it.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.files import file_size
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet, FleetReplaced
-from agentdash.model.limits import MAX_GAP_S
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import SETTLE_S
 from agentdash.replay.family import Family
-from agentdash.replay.index import Mark, StreamIndex
+from agentdash.replay.index import MAX_GAP_S, Mark, StreamIndex
 from agentdash.replay.streams import FileStream, family_stream
 
-_T = TypeVar("_T")
 _FRAME_INTERVAL_S: Final = 0.1
 """Seconds between two positions while time passes: the interval of snapshots."""
 _POLL_INTERVAL_S: Final = 0.25
@@ -37,8 +33,6 @@ _NEAR_STEPS: Final = 200
 _OPEN_FOR_S: Final = 60.0
 """Seconds after its last line for which a session without a lock may continue: Codex before 0.148 takes no
 locks."""
-_INDEX_END_S: Final = 0.2
-"""For the index to end, when the player does: one block is read in milliseconds, unless the disk is dead."""
 
 
 class Player:
@@ -50,7 +44,6 @@ class Player:
     Args:
         family: the threads to replay.
         clock: the displayed time; the player sets it.
-        gap: longest pause between two visible steps, in recorded seconds.
         speed: one of `REPLAY_SPEEDS`.
         extra: further streams of the same time, such as recordings of panes.
     """
@@ -58,13 +51,7 @@ class Player:
     name = "player"
 
     def __init__(
-        self,
-        family: Family,
-        clock: VirtualClock,
-        *,
-        gap: float = MAX_GAP_S,
-        speed: float = 1.0,
-        extra: Sequence[FileStream] = (),
+        self, family: Family, clock: VirtualClock, *, speed: float = 1.0, extra: Sequence[FileStream] = ()
     ) -> None:
         self.family = family
         self._clock = clock
@@ -77,7 +64,6 @@ class Player:
         """When that was computed."""
         self._closed = False
         """Whether the position is the end, which nothing follows."""
-        self._gap = gap
         self.speed = speed
         self.playing = True
         """Whether time passes."""
@@ -85,7 +71,7 @@ class Player:
         """Whether the end was reached while the session is still being written."""
         paths = [*family.paths, *(stream.path for stream in extra)]
         size = sum(map(file_size, paths))
-        self.index = StreamIndex(family_stream(family, extra), size, gap, self._is_open)
+        self.index = StreamIndex(family_stream(family, extra), size, self._is_open)
         self._cursor = self.index.cursor(1)
         self.begin = self._cursor.at
         """Time of the first step (unix seconds)."""
@@ -123,16 +109,15 @@ class Player:
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit the fleet whenever the position changes; at the end, wait for more."""
         del channel
-        indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
-        indexing.start()
+        indexing = asyncio.ensure_future(asyncio.to_thread(self.index.run))
         shown = None
         try:
             while True:
-                if self.index.error:
-                    raise RuntimeError(self.index.error)
+                if indexing.done():
+                    await indexing  # raises why it has ended
                 if shown != (place := (self.position, self._closed)):
                     shown = place
-                    emit([await _in_thread(self.read)])
+                    emit([await asyncio.to_thread(self.read)])
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_FRAME_INTERVAL_S if self.playing else _POLL_INTERVAL_S):
                         await self._changed.wait()
@@ -140,7 +125,6 @@ class Player:
                 self._play_on()
         finally:
             self.index.stop()
-            indexing.join(_INDEX_END_S)
 
     def read(self) -> FleetReplaced:
         """Read the files up to the position and return the fleet there. May run in a thread."""
@@ -274,7 +258,7 @@ class Player:
         is_read = position <= len(index.times)
         step_at = index.times[position - 1] if is_read else self.begin
         beyond = max(0.0, at - step_at) if at is not None else 0.0
-        self._elapsed = index.elapsed[position - 1] + min(beyond, self._gap) if is_read else 0.0
+        self._elapsed = index.elapsed[position - 1] + min(beyond, MAX_GAP_S) if is_read else 0.0
         self._set_clock(step_at + (SETTLE_S if closed else beyond))
         self._changed.set()
 
@@ -288,28 +272,3 @@ class Player:
             return True
         held = locks(self.family.home, now).holders if self.family.home else {}
         return any(thread_id(path) in held for path in self.family.paths)
-
-
-async def _in_thread(function: Callable[[], _T]) -> _T:
-    """Run a function in a thread and return its result, or raise its exception.
-
-    The end of the program does not wait for it, as it does for those of `asyncio.to_thread`: one that reads
-    a dead disk would block it.
-    """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[_T] = loop.create_future()
-
-    def finish(outcome: Callable[[], None]) -> None:
-        if not result.done():  # the caller was cancelled
-            outcome()
-
-    def work() -> None:
-        try:
-            outcome = partial(result.set_result, function())
-        except BaseException as error:
-            outcome = partial(result.set_exception, error)
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(finish, outcome)
-
-    threading.Thread(target=work, name="player", daemon=True).start()
-    return await result

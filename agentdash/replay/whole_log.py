@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
+from agentdash.agents.line_events import LineEvents
 from agentdash.agents.session_logs import SessionLog
 from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.model.events import FileSeen
@@ -27,11 +28,22 @@ def read_whole(log: SessionLog, seen: FileSeen) -> tuple[Fleet, str | None]:
         seen: the file.
     """
     failures: list[OSError] = []
-    fleet, at = _read(log, seen, _lines(log, failures))
+    reader, thread = log.reader(), reduce_log(Thread(log.thread, agent=log.agent), [seen])
+    thread = reduce_lines(thread, reader, _lines(log, failures))
+    fleet = Fleet(threads={thread.id: thread})
     if not failures:
         return fleet, None
     problem = clean_line(failures[0].strerror or str(failures[0]))
-    return reduce(fleet, [replace(seen, at=at, modified=at, unreadable=problem)]), problem
+    return reduce(fleet, [replace(seen, at=reader.at, modified=reader.at, unreadable=problem)]), problem
+
+
+def reduce_lines(thread: Thread, reader: LineEvents, lines: Iterable[bytes]) -> Thread:
+    """Return a thread after the first lines of its log, in bounded memory."""
+    left, number = iter(lines), 1
+    while batch := list(islice(left, _BATCH_LINES)):
+        thread = reduce_log(thread, reader.read(batch, number))
+        number += len(batch)
+    return thread
 
 
 def _lines(log: SessionLog, failures: list[OSError]) -> Iterator[bytes]:
@@ -40,14 +52,3 @@ def _lines(log: SessionLog, failures: list[OSError]) -> Iterator[bytes]:
         yield from open_lines(log.path)
     except OSError as error:
         failures.append(error)
-
-
-def _read(log: SessionLog, seen: FileSeen, lines: Iterator[bytes]) -> tuple[Fleet, float]:
-    """Return the fleet of a log, and the time of its last line."""
-    reader = log.reader()
-    thread = reduce_log(Thread(log.thread, agent=log.agent), [seen])
-    number = 1
-    while batch := list(islice(lines, _BATCH_LINES)):
-        thread = reduce_log(thread, reader.read(batch, number))
-        number += len(batch)
-    return Fleet(threads={thread.id: thread}), reader.at

@@ -23,13 +23,12 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.session_logs import is_log_of, log_of, other_logs, thread_of_log
+from agentdash.agents.session_logs import log_of, logs_of_thread, thread_of_log, unsorted_logs
 from agentdash.agents.session_rows import DATABASES, is_row, sessions_in
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.denials import PathKind
-from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from agentdash.agents.adapter import RequestReader
     from agentdash.report.file_audit import FileRead
 
-_VIEW: Final = "check"
-"""The view of the digests of audits."""
 _MIN_PARALLEL_BYTES: Final = 32 << 20
 """Total size above which several processes are faster than one: below, starting them takes longer than
 reading."""
@@ -71,10 +68,9 @@ def find_logs(
     """
     errors: list[OSError] = []
     wanted = list(targets)
-    found = [] if wanted else list(home.rollouts(errors.append))
-    found += [] if wanted else [path for _, path in other_logs(claude, errors.append)]
+    found = [] if wanted else [*home.rollouts(errors.append), *unsorted_logs(claude, errors.append)]
     for target in wanted:
-        matches = _at_path(Path(target), errors.append) or _of_thread(home, claude, target, errors.append)
+        matches = _at_path(Path(target), errors.append) or logs_of_thread(home, claude, target, errors.append)
         if not matches and not errors:
             kinds = "a rollout, a directory with rollouts, or a thread"
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
@@ -87,7 +83,8 @@ def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
     if path.is_dir():
         folders = os.walk(path, onerror=on_error)
         files = sorted(Path(folder, name) for folder, _, names in folders for name in names)
-        logs = [file for file in files if thread_of_log(file) or _may_be_log(file)]
+        named = (file for file in files if file.name not in _COMPANIONS)
+        logs = [file for file in named if thread_of_log(file) or file.name.endswith(_LOG_SUFFIXES)]
         return logs + [log for file in files if file.name in DATABASES for log in _at_path(file, on_error)]
     if path.name in DATABASES and path.is_file():
         try:
@@ -96,20 +93,6 @@ def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
             on_error(error)
             return []
     return [path] if path.exists() or is_row(path) else []
-
-
-def _of_thread(
-    home: CodexHome, claude: ClaudeHome, thread: str, on_error: Callable[[OSError], None]
-) -> list[Path]:
-    if len(thread) < MIN_PREFIX_CHARS:
-        return []
-    rollouts = [file for file in home.rollouts(on_error) if is_log_of(file, thread)]
-    return rollouts or [file for _, file in other_logs(claude, on_error) if is_log_of(file, thread)]
-
-
-def _may_be_log(file: Path) -> bool:
-    """Return whether a file in a directory is audited although its name is not that of a session log."""
-    return file.name.endswith(_LOG_SUFFIXES) and file.name not in _COMPANIONS
 
 
 def audit(
@@ -155,7 +138,7 @@ def audit(
     if digests is not None:
         kept = [path for path, found in read.items() if found.is_kept and path in states]
         safe = [path for path in kept if not _has_secrets(path, judged[path])]
-        digests.save(_VIEW, [(path, states[path], _encode(judged[path])) for path in safe])
+        digests.save([(path, states[path], _encode(judged[path])) for path in safe])
     complete = judged | valid
     reports = [(path, complete[path].report) for path in files]
     return check_report(
@@ -168,7 +151,7 @@ def _stored(digests: DigestStore, states: Mapping[Path, FileState]) -> dict[Path
     """Return the digests of files that have not changed."""
     found: dict[Path, AuditDigest] = {}
     gc.disable()
-    for path, body in digests.load(_VIEW, states).items():
+    for path, body in digests.load(states).items():
         with suppress(msgspec.MsgspecError, ValueError, TypeError):
             found[path] = _decode(body)
     gc.freeze()  # they are kept to the end: looking for garbage takes longer than decoding them

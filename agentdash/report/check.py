@@ -62,7 +62,6 @@ class ThreadReport(msgspec.Struct):
     policies: list[PolicyReport] = []
     findings: list[FindingReport] = []
     denials: list[DenialReport] = []
-    """The denial ledger: also denials that the thread got past."""
     notes: list[str] = []
     """What was skipped or could not be parsed."""
     problem: str | None = None
@@ -179,8 +178,6 @@ def is_about(finding: FindingReport, denial: DenialReport) -> bool:
 def print_check(report: CheckReport, console: Console) -> None:
     """Print the findings and the open denials by thread, and the totals; secrets masked."""
     report = mask_fields(report)
-    for directory in report.unreadable_directories:
-        say(console, str(directory))
     for thread in report.threads:
         _print_thread(thread, console)
     totals = report.totals
@@ -197,8 +194,6 @@ def _print_thread(thread: ThreadReport, console: Console) -> None:
         for denial in thread.denials
         if not denial.got_past and not any(is_about(finding, denial) for finding in thread.findings)
     ]
-    if thread.problem:
-        say(console, f"{thread.file} cannot be read: {thread.problem}")
     if thread.findings or denials:
         say(console, f"{thread.id}  {thread.agent} {thread.cli_version or '?'}", style="bold")
     for finding in thread.findings:

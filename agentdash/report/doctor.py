@@ -41,7 +41,7 @@ from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.versions import numbers_of, stand_in
-from agentdash.report.elements import quantity
+from agentdash.report.elements import quantity, unreadable
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.version import described_version
 
@@ -263,10 +263,8 @@ def _check_installed() -> Iterator[DoctorCheck]:
         version = found.version or "of an unknown version"
         detail = f"{known.name} {version}: {found.path}; {screens}{untested}; sandbox: {sandbox}"
         advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
-        if known.untested:
-            yield DoctorCheck(found.agent, "warn", detail, advice)
-        else:
-            yield DoctorCheck(found.agent, "ok", detail)
+        level: Literal["ok", "warn"] = "warn" if known.untested else "ok"
+        yield DoctorCheck(found.agent, level, detail, advice if known.untested else None)
 
 
 def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[DoctorCheck]:
@@ -334,8 +332,7 @@ def _version(path: Path) -> str | None:
 
 def _check_files(errors: Sequence[OSError], files: Sequence[Path]) -> Iterator[DoctorCheck]:
     if errors:
-        first = clean_line(f"{os.fsdecode(errors[0].filename or '?')}: {errors[0].strerror or errors[0]}")
-        detail = f"{len(errors)} directories cannot be listed, {first} first"
+        detail = f"{len(errors)} directories cannot be listed, first {unreadable(errors[0])}"
         yield DoctorCheck("codex directories", "warn", detail, "sessions in them are missing everywhere")
     if refused := [path for path in files if not os.access(path, os.R_OK)]:
         detail = f"{len(refused)} of {len(files)} cannot be read, {clean_line(str(refused[0]))} first"
@@ -363,7 +360,7 @@ def check_hosts(carriers: Sequence[Carrier]) -> list[DoctorCheck]:
 
 
 async def _check_host(carrier: Carrier) -> DoctorCheck:
-    name = clean_line(f"host {carrier.name}")
+    name = carrier.source
     try:
         done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
     except CommandFailedError as error:

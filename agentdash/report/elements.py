@@ -68,7 +68,17 @@ class HostReport(msgspec.Struct):
     """Of a lost link: when something was last received; null: never, or it is not lost."""
 
 
-# ------------------------------------------------------------ numbers with their nouns
+# ------------------------------------------------------------ short ids, numbers with their nouns
+
+
+_UUID_CHARS: Final = 36
+_TIME_CHARS: Final = 13
+"""Of a thread's id: its time in milliseconds; the first 8 are the same for a minute."""
+
+
+def short_id(worker: str) -> str:
+    """Return the time of a thread's id; other ids whole."""
+    return worker[:_TIME_CHARS] if len(worker) == _UUID_CHARS else worker
 
 
 def quantity(number: int, noun: str) -> str:

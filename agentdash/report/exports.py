@@ -41,8 +41,8 @@ from agentdash.prices import cost, price_list, tokens_and_cost
 from agentdash.replay.conversation import denials_of
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.streams import MergedStream
-from agentdash.report.elements import difference_lines, remedy_lines
-from agentdash.report.redact import Scrubber, map_texts, pseudonym, redacted_conversation, redacted_worker
+from agentdash.report.elements import difference_lines, remedy_lines, short_id
+from agentdash.report.redact import Scrubber, map_texts, redacted_conversation, redacted_worker
 
 _ID_CHARS: Final = 6
 """Of the end of a thread's id, which is random (UUIDv7)."""
@@ -108,9 +108,9 @@ def build_report(
                 scrubber.learn(event)
         if cursor.position % _PROGRESS_STEPS == 0:
             progress(stream.offset)
-    if cursor.position:
-        cursor.close() if ended else cursor.settle()
-    snapshot = cursor.snapshot()
+    if cursor.position and ended:
+        cursor.close()
+    snapshot = cursor.snapshot(settled=True)
     gone = (past.shown for past in snapshot.past if past.shown is not None)
     shown = {worker.id: worker for worker in (*gone, *snapshot.workers)}
     workers = _named(list(shown.values()), is_redacted=scrubber is not None)
@@ -129,9 +129,9 @@ def build_report(
 
 
 def _named(workers: Sequence[Worker], *, is_redacted: bool) -> list[Worker]:
-    """Return workers with names that differ. Those that several have, as forks have that of their parent, get
-    the end of the id."""
-    names = [pseudonym(worker.id) if is_redacted else worker.name for worker in workers]
+    """Return workers with names that differ. Those of redacted workers go: they may be cut from prompts.
+    Names that several have, as forks have that of their parent, get the end of the id."""
+    names = [short_id(worker.id) if is_redacted else worker.name for worker in workers]
     shared = Counter(names)
     return [
         replace(worker, name=f"{name} ({worker.id[-_ID_CHARS:]})" if shared[name] > 1 else name)
@@ -408,9 +408,6 @@ def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
     if token.info.strip() != "diff":
         return f"<pre><code>{escape(token.content)}</code></pre>\n"
     lines = token.content.rstrip("\n").split("\n")
-    marked = (f"<{tag}>{escape(line)}</{tag}>" for line in lines for tag in (_tag(line),))
+    tagged = ((line, _DIFF_TAGS.get(line[:1], "span")) for line in lines)
+    marked = (f"<{tag}>{escape(line)}</{tag}>" for line, tag in tagged)
     return f'<pre class="diff">{"".join(marked)}</pre>\n'
-
-
-def _tag(line: str) -> str:
-    return _DIFF_TAGS.get(line[:1], "span")

@@ -94,7 +94,7 @@ def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     place = clean_line(str(path.absolute()))  # its configuration lies beside it
     fleet, trouble = read_whole(log, FileSeen(at=0.0, thread=log.thread, path=place, size=0, modified=0.0))
-    ended = [LocksSeen(at=END_OF_TIME, holders={}, readable=True), ProcessesCounted(at=END_OF_TIME)]
+    ended = [LocksSeen(at=END_OF_TIME, holders={}), ProcessesCounted(at=END_OF_TIME)]
     fleet = reduce(fleet, ended)
     threads = fleet.threads.values()
     if not any(thread.lines for thread in threads):

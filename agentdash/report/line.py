@@ -11,8 +11,7 @@ import os
 import sys
 import time
 
-from agentdash.folders import config_folder
-from agentdash.store.line_file import age, read_line_files, read_small
+from agentdash.store.line_file import age, read_line_files
 
 TOO_OLD_S = 60.0
 """As `store.status_file.TOO_OLD`, which imports more."""
@@ -24,8 +23,15 @@ class NoLineError(Exception):
     """There is no current line file; the message has the reason and the remedy."""
 
 
-def current_line(home: str, now: float) -> dict[str, str]:
+def current_line(home: str | None, now: float) -> dict[str, str] | None:
     """Return the content of the current line file of a Codex home; else of the only current one.
+
+    Args:
+        home: its real path; None: not known.
+        now: unix seconds.
+
+    Returns:
+        None if the home is not known, and several are current.
 
     Raises:
         NoLineError: no line file is current.
@@ -35,6 +41,8 @@ def current_line(home: str, now: float) -> dict[str, str]:
     of_home = [each for each in current if each["home"] == home]
     if of_home or len(current) == 1:
         return (of_home or current)[0]
+    if current and home is None:
+        return None
     if current:
         homes = ", ".join(sorted(each["home"] for each in current))
         raise NoLineError(f"no status file of {home}: set CODEX_HOME to one that has one: {homes}")
@@ -45,34 +53,23 @@ def current_line(home: str, now: float) -> dict[str, str]:
     raise NoLineError(f"there is no status file: {START}")
 
 
-def usual_home() -> str | None:
-    """Return the real path of `$CODEX_HOME`, or of `~/.codex`; None if the config file may name another."""
+def named_home() -> str | None:
+    """Return the real path of `$CODEX_HOME`, or None: the config file may name one."""
     named = os.environ.get("CODEX_HOME")
-    if not named and _config_names_home():
-        return None
-    return os.path.realpath(os.path.expanduser(named or "~/.codex"))
+    return os.path.realpath(os.path.expanduser(named)) if named else None
 
 
-def _config_names_home() -> bool:
-    """Return whether `codex_home` occurs in the config file, or where that is not known."""
-    path = os.environ.get("AGENTDASH_CONFIG") or f"{config_folder()}/config.toml"
-    try:
-        return b"codex_home" in read_small(os.path.expanduser(path), follow=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except (OSError, ValueError):
-        return True
-
-
-def print_line(home: str, *, tmux: bool) -> int:
+def print_line(home: str | None, *, tmux: bool) -> int | None:
     """Print the line; without a current status file `agentdash ?`, and the reason on stderr. Return the exit
-    code."""
+    code; None, with nothing printed, if the home has to be known."""
     try:
         line = current_line(home, time.time())
     except NoLineError as error:
         _write("stdout", "agentdash ?\n")
         _write("stderr", f"agentdash: {error}\n")
         return 2
+    if line is None:
+        return None
     _write("stdout", f"{line['tmux' if tmux else 'plain']}\n")
     return 0
 

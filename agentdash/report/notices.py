@@ -14,11 +14,12 @@ from agentdash.config import NO_THRESHOLDS, Occasion, ThresholdSettings
 from agentdash.documents.worker import FactReport, document
 from agentdash.model.causes import causes, ranked_findings
 from agentdash.model.fact import ObjectForm
-from agentdash.model.secrets import mask_secrets
+from agentdash.model.secrets import mask_fields
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.redact import Scrubber, map_texts, pseudonym
+from agentdash.report.elements import short_id
+from agentdash.report.redact import Scrubber, map_texts
 from agentdash.thresholds import passed
 
 _PAUSE_S: Final = 60.0
@@ -205,7 +206,7 @@ def notice_report(news: Sequence[News], now: float, scrubber: Scrubber | None) -
         parts = ", ".join(f"{number} {_WORDS[each][number > 1]}" for each, number in counts.items() if number)
         title, text = f"{len(workers)} workers: {parts}", "; ".join(titles)
     report = NoticeReport("agentdash.notice/1", iso(now) or "", title, text, workers)
-    masked: NoticeReport = map_texts(report, mask_secrets)
+    masked: NoticeReport = mask_fields(report)
     return masked
 
 
@@ -239,7 +240,7 @@ def _redacted(report: NewsReport, worker: Worker, scrubber: Scrubber) -> NewsRep
     fact = map_texts(fact, scrubber.text)
     return replace(
         report,
-        name=f"{report.agent} {report.pane or pseudonym(worker.id)}",
+        name=f"{report.agent} {report.pane or short_id(worker.id)}",
         fact=document(FactReport, fact),
         remedy=report.remedy and scrubber.text(report.remedy),
         cwd=report.cwd and scrubber.text(report.cwd),

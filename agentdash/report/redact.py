@@ -25,14 +25,6 @@ from agentdash.model.worker import Assessment, Sandbox, Worker
 _LEFT_OUT: Final = "[left out]"
 _QUOTING_FIELDS: Final = (LayerField.SANDBOX_FLAG, LayerField.TMUX)
 """Cells whose values are texts of an output, or paths."""
-_UUID_CHARS: Final = 36
-_PSEUDONYM_CHARS: Final = 13
-"""Of a thread's id: its time in milliseconds."""
-
-
-def pseudonym(worker: str) -> str:
-    """Return what a worker is called in a redacted report: its name may be cut from a prompt."""
-    return worker[:_PSEUDONYM_CHARS] if len(worker) == _UUID_CHARS else worker
 
 
 def redacted_worker(worker: Worker) -> Worker:

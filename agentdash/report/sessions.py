@@ -6,7 +6,7 @@ Of each file the head is parsed, and the lines that count tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -28,12 +28,12 @@ from agentdash.agents.session_logs import (
 )
 from agentdash.agents.session_rows import log_stat
 from agentdash.documents.worker import document
-from agentdash.engine.reduce.fleet import reduce_log
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.thread import Thread
 from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.prices import Cost, cost, cost_text, price_list
+from agentdash.replay.whole_log import reduce_lines
 from agentdash.report.elements import UnreadableReport, cut, say, unreadable
 
 # ------------------------------------------------------------
@@ -113,8 +113,6 @@ def _model_report(each: ModelUsage) -> ModelTokensReport:
 _HEAD_LINES: Final = 40
 """Lines read of each file: in every version of Codex they contain the header, the first policy and the
 first prompt."""
-_BATCH_LINES: Final = 1_000
-"""Lines held in memory at a time."""
 _MAX_PROMPT_CHARS: Final = 200
 """More than a row shows, even on a wide screen."""
 _COLUMNS: Final = ("STARTED", "ID", "AGENT", "TOKENS", "COST", "DIRECTORY", "PROMPT")
@@ -211,8 +209,6 @@ def read_sessions(
 
 def print_sessions(report: SessionsReport, console: Console) -> None:
     """Print the sessions as a table, or why there are none."""
-    for directory in report.unreadable_directories:
-        say(console, str(directory))
     if not report.sessions:
         say(console, report.problem or f"no sessions in {report.home}")
         return
@@ -247,7 +243,8 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
     by_model: tuple[ModelUsage, ...] = ()
     try:
         stat = log_stat(path)
-        thread = _reduced(path, thread, islice(open_lines(path), _HEAD_LINES if is_codex else None))
+        lines = islice(open_lines(path), _HEAD_LINES if is_codex else None)
+        thread = reduce_lines(thread, reader_of_log(path, thread.id), lines)
         by_model = tokens_by_model(thread.id, open_lines(path)) if is_codex else ()
         size, modified = stat.st_size, stat.st_mtime
     except OSError as error:
@@ -265,11 +262,3 @@ def _read(home: CodexHome, path: Path) -> SessionReport:
         tokens=tokens_report(by_model or thread.tokens.by_model),
         problem=trouble,
     )
-
-
-def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
-    """Return a thread after lines of its log, in bounded memory."""
-    reader = reader_of_log(path, thread.id)
-    while batch := list(islice(lines, _BATCH_LINES)):
-        thread = reduce_log(thread, reader.read(batch))
-    return thread

@@ -15,19 +15,16 @@ from agentdash.model.denials import Remedy
 from agentdash.model.findings import DENIAL_KINDS, Finding, FindingKind
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.secrets import mask_secrets
-from agentdash.model.source import NO_CODEX_HOME, NOTHING_TO_READ
+from agentdash.model.source import NOTHING_TO_READ
 from agentdash.model.states import State
 from agentdash.model.times import iso, lasted
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import cut, quantity
+from agentdash.report.elements import cut, quantity, short_id
 
 RowKind = Literal["needs-you", "waited", "finding", "denied", "provider", "refused", "done", "ended"]
 KINDS: Final[tuple[RowKind, ...]] = get_args(RowKind)
 """In the order of the report: the most urgent first."""
 _DAY_S: Final = 86_400.0
-_UUID_HYPHENS: Final = 4
-_ID_CHARACTERS: Final = 13
-"""Of a thread id in a command: its time in milliseconds; the first 8 are the same for a minute."""
 _FAILURES: Final[dict[State, RowKind]] = {
     State.FAILED_PROVIDER: "provider",
     State.FAILED_PERMISSION: "refused",
@@ -55,7 +52,6 @@ class SinceRow(msgspec.Struct):
     seconds: float | None
     """How long it lasted; null where it is a moment."""
     remedy: str | None
-    """What would have avoided it; null where nothing narrow enough is known."""
     replay: str
     """The shell command that shows that moment."""
 
@@ -111,7 +107,7 @@ def since_report(live: Snapshot, seen: Snapshot | None, since: float, now: float
             *(
                 f"{source.name}: {source.detail}"
                 for source in live.failing_sources
-                if not source.detail.endswith((*NOTHING_TO_READ, NO_CODEX_HOME))
+                if not source.detail.endswith(NOTHING_TO_READ)
             ),
             *(f"{worker.id}: {worker.assessment.why}" for worker in unread),
         ],
@@ -243,8 +239,7 @@ def _replay(worker: Worker, at: float | None) -> str:
     """Return the command that shows a moment of a worker: `replay`, or `explain` where no session is here."""
     if not worker.is_thread or worker.host is not None:
         return f"agentdash explain {shlex.quote(worker.id)}"
-    short = worker.id[:_ID_CHARACTERS] if worker.id.count("-") == _UUID_HYPHENS else worker.id
-    command = f"agentdash replay {shlex.quote(short)}"
+    command = f"agentdash replay {shlex.quote(short_id(worker.id))}"
     if at is None:
         return command
     moment = datetime.fromtimestamp(at).astimezone()

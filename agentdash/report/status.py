@@ -151,9 +151,7 @@ class StatusFieldsReport(msgspec.Struct):
     """The document of `agentdash status --json=FIELD,...`."""
 
     schema: Literal["agentdash.status-fields/1"]
-    """Name and version of the document."""
     generated_at: str
-    """When the fleet was read."""
     fields: list[str]
     """The fields that were asked for."""
     workers: list[dict[str, Any]]

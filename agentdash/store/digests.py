@@ -1,10 +1,8 @@
 """Keep digests of session files, so that what was read and judged once is known at once: one SQLite file.
 
-A digest belongs to a view (`check`, `library` ...: what one reader of it needs, encoded by that reader), and
-is valid for one file as it was: path, device, inode, size, times, the rules for commands beside it, and the
-rules of this agentdash. Whatever is doubted is as if it were not there. Then the session file is read again.
-Nothing here ever fails: `trouble` has the reason why digests are not used. Several processes may write at
-once.
+A digest is valid for one file as it was: path, device, inode, size, times, the rules for commands beside it,
+and the rules of this agentdash. Whatever is doubted is as if it were not there: then the session file is read
+again. Nothing here ever fails. Several processes may write at once.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import struct
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -37,9 +36,9 @@ clock of its file system, with the same size: it gets no digest."""
 _IDENTITY: Final = struct.Struct("<8sQQQ8s16s16s")
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS digest (
-    view TEXT, path BLOB, identity BLOB, body BLOB, written REAL, PRIMARY KEY (view, path));
+    path BLOB PRIMARY KEY, identity BLOB, body BLOB, written REAL);
 """
-_SELECT: Final = "SELECT body FROM digest WHERE view = ? AND path = ? AND identity = ?"
+_SELECT: Final = "SELECT body FROM digest WHERE path = ? AND identity = ?"
 _RULE_PACKAGES: Final = ("agents", "collect", "engine", "model", "report", "replay")
 """Packages whose sources decide what a digest contains."""
 
@@ -63,30 +62,25 @@ class DigestStore:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
-        self.trouble: str | None = None
-        """Why digests cannot be used or kept, in one line, or None if they can."""
 
-    def load(self, view: str, states: Mapping[Path, FileState]) -> dict[Path, bytes]:
-        """Return the valid digests of files for a view."""
+    def load(self, states: Mapping[Path, FileState]) -> dict[Path, bytes]:
+        """Return the valid digests of files."""
         found: dict[Path, bytes] = {}
-        try:
-            with reading(self.path, _TABLE, _MAX_BYTES) as database:
-                if database is None:
-                    return {}
-                for path, state in states.items():
-                    row = database.execute(_SELECT, (view, _key(path), state.identity)).fetchone()
-                    if row is not None and isinstance(row[0], bytes):
-                        found[path] = row[0]
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
+        with suppress(sqlite3.Error, OSError), reading(self.path, _TABLE, _MAX_BYTES) as database:
+            if database is None:
+                return {}
+            for path, state in states.items():
+                row = database.execute(_SELECT, (_key(path), state.identity)).fetchone()
+                if row is not None and isinstance(row[0], bytes):
+                    found[path] = row[0]
         return found
 
-    def save(self, view: str, digests: Iterable[tuple[Path, FileState, bytes]]) -> None:
-        """Keep digests for a view; none of files that have changed since their state was taken, or may still
-        change within a tick of the clock."""
+    def save(self, digests: Iterable[tuple[Path, FileState, bytes]]) -> None:
+        """Keep digests; none of files that have changed since their state was taken, or may still change
+        within a tick of the clock."""
         now = time.time()
         rows = [
-            (view, _key(path), state.identity, body, now)
+            (_key(path), state.identity, body, now)
             for path, state, body in digests
             if state.settled and len(body) <= _MAX_BODY_BYTES and _is_unchanged(path, state)
         ]
@@ -96,23 +90,19 @@ class DigestStore:
             with writing(self.path, _TABLE, _MAX_BYTES) as database:
                 database.executescript(_TABLE)
                 with database:
-                    database.executemany("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?, ?)", rows)
+                    database.executemany("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?)", rows)
                     database.execute("DELETE FROM digest WHERE written < ?", (now - _KEPT_S,))
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
-            is_damaged = isinstance(error, sqlite3.DatabaseError | ForeignFileError)
-            if is_damaged and not isinstance(error, sqlite3.OperationalError):
-                self._remove()  # the next run begins anew
+        except (sqlite3.DatabaseError, ForeignFileError) as error:
+            if not isinstance(error, sqlite3.OperationalError):
+                self._remove()
+        except OSError:
+            return
 
     def _remove(self) -> None:
-        try:
+        """Remove a damaged file: the next run begins anew."""
+        with suppress(OSError):
             for suffix in ("", *COMPANIONS):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-        except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        self.trouble = f"{self.path}: {error}"
 
 
 def file_state(path: Path) -> FileState | None:

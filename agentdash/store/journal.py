@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import platform
 import re
 import stat
 import threading
@@ -26,6 +27,7 @@ from typing import Final, Literal, Union
 import msgspec
 from msgspec.structs import replace
 
+from agentdash import __version__
 from agentdash.config import journal_folder
 from agentdash.files import create_private_directory, ensure_private_directory
 from agentdash.model import events as e
@@ -170,24 +172,14 @@ _MAX_PENDING_EVENTS: Final = 20_000
 """Events that wait to be written, at most: some seconds of the busiest fleet."""
 _WRITE_INTERVAL_S: Final = 0.5
 """Time for which events are gathered before they are written: what is lost when agentdash is killed."""
-
-
 _FLUSH_TIMEOUT_S: Final = 0.2
 """For a write that is under way at an exit by force."""
-
-
-class JournalLimits(msgspec.Struct, frozen=True):
-    """How much is kept."""
-
-    part_bytes: int = 8 << 20
-    """Size of a file after which the next one begins: the unit of pruning, and fast to search."""
-    total_bytes: int = 512 << 20
-    """Size of all files of a folder; the oldest are removed first."""
-    max_age_s: float = 30 * 86_400.0
-    """Age at which a file is removed."""
-
-
-_DEFAULT_LIMITS: Final = JournalLimits()
+_PART_BYTES: Final = 8 << 20
+"""Size of a file after which the next one begins: the unit of pruning, and fast to search."""
+_TOTAL_BYTES: Final = 512 << 20
+"""Size of all files of a folder; the oldest are removed first."""
+_KEPT_S: Final = 30 * 86_400.0
+"""Age at which a file is removed."""
 
 
 class Recorder:
@@ -196,27 +188,13 @@ class Recorder:
     Args:
         folder: created if need be, readable by its owner alone, as are all files in it.
         clock: for the times of headers and for pruning.
-        version: agentdash's own.
-        host: the machine's name.
-        limits: how much is kept.
     """
 
     name = "recording"
 
-    def __init__(
-        self,
-        folder: Path,
-        clock: Clock,
-        *,
-        version: str,
-        host: str,
-        limits: JournalLimits = _DEFAULT_LIMITS,
-    ) -> None:
+    def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
-        self._limits = limits
-        self._version = version
-        self._host = host
         begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock.now()))
         self._recording = f"journal-{begun}-{os.getpid()}"
         self._pending: list[Event] = []
@@ -308,13 +286,13 @@ class Recorder:
         now = self._clock.now()
         known = mask_fields(known_of(fleet, now))
         self._packer.pack(known)
-        header = JournalHeader(agentdash=self._version, host=self._host, at=now, known=1)
+        header = JournalHeader(agentdash=__version__, host=platform.node(), at=now, known=1)
         self._append(b"\n".join([msgspec.json.encode(header), encode(known), b""]))
 
     def _write(self, events: Sequence[Event], fleet: Fleet) -> None:
         with self._writing:
             self._write_events(events)
-            if self._size > self._limits.part_bytes:
+            if self._size > _PART_BYTES:
                 self._begin_part(fleet)
 
     def _write_events(self, events: Sequence[Event]) -> None:
@@ -354,8 +332,8 @@ class Recorder:
             for path in self._folder.iterdir()
             if PART_NAME.fullmatch(path.name) and stat.S_ISREG((found := path.lstat()).st_mode)
         ]
-        room = self._limits.total_bytes - self._limits.part_bytes
+        room = _TOTAL_BYTES - _PART_BYTES
         for modified, size, path in sorted(parts, reverse=True):
             room -= size
-            if room < 0 or self._clock.now() - modified > self._limits.max_age_s:
+            if room < 0 or self._clock.now() - modified > _KEPT_S:
                 path.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ here: a reader has 30 ms, and Python itself takes two thirds of that.
 """
 
 # Paths are strings here: `pathlib` starts slowly.
-# ruff: noqa: PTH116, PTH208
+# ruff: noqa: PTH208
 
 from __future__ import annotations
 
@@ -100,34 +100,20 @@ def read_line_files() -> list[dict[str, str]]:
     return [values for values in found if values is not None]
 
 
-def read_small(path: str, *, follow: bool = False) -> bytes:
-    """Return the first 8 kB of a regular file, as `agentdash.files` does, which imports more.
-
-    Args:
-        path: the file.
-        follow: whether the last component may be a symbolic link.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is not a regular file.
-    """
-    if not stat.S_ISREG(os.stat(path, follow_symlinks=follow).st_mode):
-        raise ValueError("not a regular file")
-    no_follow = 0 if follow else os.O_NOFOLLOW
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | no_follow)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("not a regular file")
-        return os.read(descriptor, _MAX_BYTES)
-    finally:
-        os.close(descriptor)
-
-
 def _read(path: str) -> dict[str, str] | None:
+    """Return the content of a line file, opened as `agentdash.files` does, which imports more."""
     try:
-        if not _is_own(os.lstat(path)):
+        found = os.lstat(path)
+        if not _is_own(found) or not stat.S_ISREG(found.st_mode):
             return None
-        first, *lines = read_small(path).decode("utf-8").splitlines()
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+        descriptor = os.open(path, flags)
+        try:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            content = os.read(descriptor, _MAX_BYTES) if is_file else b""
+        finally:
+            os.close(descriptor)
+        first, *lines = content.decode("utf-8").splitlines() or [""]
         values = dict(line.partition(" ")[::2] for line in lines)
         float(values["written_at"])
     except (OSError, ValueError, KeyError):

@@ -169,8 +169,7 @@ class Publisher:
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self.path = status_file(home)
-        self._home = clean_line(str(home))
-        self._home_path = home.expanduser().resolve()
+        self._home = clean_line(str(home.expanduser().resolve()))
         self._clock = clock
         self._last_snapshot: Snapshot | None = None
         self._written: dict[str, tuple[Worker, Worker]] = {}
@@ -219,9 +218,7 @@ class Publisher:
             snapshot=replace(masked, workers=tuple(each for _, each in written.values())),
         )
         self._identity = _identity(write_private(self.path, msgspec.json.encode(published)))
-        home = clean_line(str(self._home_path))
-        line = line_content(snapshot, home=home, written_at=now)
-        write_private(line_path(self.path), line)
+        write_private(line_path(self.path), line_content(snapshot, home=self._home, written_at=now))
         self._last_snapshot = snapshot
         self._written_at = now
 

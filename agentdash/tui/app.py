@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -34,7 +34,7 @@ from agentdash.tui.fleet.list import WorkerPointed
 from agentdash.tui.fleet.rows import GROUPINGS, SORTS
 from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
-from agentdash.tui.options import Feed, GoToPane, KeepsAttention, Options
+from agentdash.tui.options import Feed, GoToPane, Options
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
@@ -43,6 +43,9 @@ from agentdash.tui.theme import Look, state_name
 from agentdash.tui.view import View
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, PANE
+
+if TYPE_CHECKING:
+    from agentdash.engine.user_attention import UserAttention
 
 # ------------------------------------------------------------
 # The workers in the command palette, which has every action of the key table too
@@ -163,7 +166,7 @@ class AgentDash(BaseApp[None]):
         *,
         options: Options = Options(),  # noqa: B008 - it is frozen
         go_to_pane: GoToPane | None = None,
-        attention: KeepsAttention | None = None,
+        attention: UserAttention | None = None,
     ) -> None:
         super().__init__(options)
         self.root = FleetScreen(self.glyphs, options.filters)
@@ -393,15 +396,13 @@ class AgentDash(BaseApp[None]):
         if self.snapshot is None or not self.snapshot.counts()["past"]:
             self.show_message("There are no past workers.")
             return
-        if all(row.id != self.selected_id for row in self.root.rows):
-            self.selected_id = None
         order = self.root.arrangement
         self.root.arrangement = order._replace(shows_past=not order.shows_past)
         self.draw()
 
     # ---------------------------------------------------------------- dismiss, know of, label, pin
 
-    def _chosen_live(self) -> tuple[Worker, KeepsAttention] | None:
+    def _chosen_live(self) -> tuple[Worker, UserAttention] | None:
         """Return the selected worker, and what keeps a mark of it; where either is missing, say so."""
         if (worker := self._chosen()) is None:
             return None
@@ -440,7 +441,7 @@ class AgentDash(BaseApp[None]):
         elif not worker.place:
             message = f"The directory of {worker.name} is not known, so nothing can be known in it."
         else:
-            known = f"{new.words} counts no more in {worker.place}, until the policy there changes"
+            known = f"{new.words} no longer counts in {worker.place}, until the policy there changes"
             message = attention.know(worker, new.kinds) or f"Known: {known}. `agentdash known` lists it."
         self.show_message(message)
 
@@ -609,7 +610,7 @@ class DemoApp(AgentDash):
         scenes: Sequence[tuple[float, str]],
         *,
         options: Options,
-        attention: KeepsAttention,
+        attention: UserAttention,
     ) -> None:
         super().__init__(feed, clock, options=options, attention=attention)
         self.root = FleetScreen(self.glyphs, options.filters, ("pause", *HINTS))

@@ -23,7 +23,7 @@ from textual.worker import WorkerFailed
 
 from agentdash.model.sanitize import clean_line
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
-from agentdash.tui.options import CopyToTmux, Options
+from agentdash.tui.options import Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.textual_internals import (
@@ -95,7 +95,6 @@ class BaseApp(App[Result]):
         """Until the first picture is drawn nothing is painted: Textual would paint it three times, empty."""
         self.painted = asyncio.Event()
         """Set when the first picture is painted."""
-        self._message_of_copy = ""
         self.keys = remapped(options.keys)
         """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
@@ -228,21 +227,18 @@ class BaseApp(App[Result]):
         Args:
             label: stands before the text in the message.
         """
-        self.copy_to_clipboard(text)
-        self._message_of_copy = label + text.partition("\n")[0]
-        if self.options.copy_to_tmux is None:
-            self.show_message(f"Sent to the terminal's clipboard: {self._message_of_copy}")
+        self.copy_to_clipboard(text, label + text.partition("\n")[0])
 
-    def copy_to_clipboard(self, text: str) -> None:
-        """Copy by OSC 52, and inside tmux, which may ignore that, by tmux."""
+    def copy_to_clipboard(self, text: str, shown: str = "") -> None:
+        """Copy by OSC 52, and inside tmux, which may ignore that, by tmux; without `shown`, what was selected
+        with the mouse."""
         super().copy_to_clipboard(text)
-        self._message_of_copy = ""
-        if self.options.copy_to_tmux is not None:
-            self.run_worker(self._copy_to_tmux(self.options.copy_to_tmux, text), group="copy", exclusive=True)
+        self.run_worker(self._copy_to_tmux(text, shown), group="copy", exclusive=True)
 
-    async def _copy_to_tmux(self, copy_to_tmux: CopyToTmux, text: str) -> None:
-        how = await copy_to_tmux(text) or "Sent to the terminal's clipboard"
-        self.show_message(f"{how}: {self._message_of_copy}" if self._message_of_copy else f"{how}.")
+    async def _copy_to_tmux(self, text: str, shown: str) -> None:
+        copied = await self.options.copy_to_tmux(text) if self.options.copy_to_tmux else None
+        how = copied or "Sent to the terminal's clipboard"
+        self.show_message(f"{how}: {shown}" if shown else f"{how}.")
 
     def export(self, write: Callable[[Path], str], file: str) -> None:
         """Write a file in a thread by a function that returns what has become of it, and show that."""

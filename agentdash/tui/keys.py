@@ -151,48 +151,31 @@ KEYS: Final = (
 BY_ID: Final = {key.id: key for key in KEYS}
 
 
-class KeymapError(Exception):
-    """A key cannot be assigned to an action. The message is for the user: the action and the reason."""
-
-    def __init__(self, action: str, reason: str) -> None:
-        super().__init__(f"keys.{action}: {reason}")
-        self.action = action
-
-
 def remapped(wanted: Mapping[str, str]) -> dict[str, Key]:
-    """Return the table by id, with other keys for some actions.
+    """Return the table by id, with other keys for some actions, of which none is wrong.
 
     Args:
         wanted: keys by the action's id, separated by commas, as Textual spells them: `J,ctrl+n`, `f2`, `!`.
-
-    Raises:
-        KeymapError: unknown action, invalid key, or a key with two actions.
     """
-    for error in keymap_errors(wanted):
-        raise error
-    return _with_keys(wanted)
+    changed = {name: ",".join(map(str.strip, keys.split(","))) for name, keys in wanted.items()}
+    return BY_ID | {name: BY_ID[name]._replace(keys=keys) for name, keys in changed.items()}
 
 
-def keymap_errors(wanted: Mapping[str, str]) -> Iterator[KeymapError]:
-    """Yield what is wrong with other keys for some actions; see `remapped`."""
+def wrong_keys(wanted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the actions that cannot have these keys, and why: an unknown action or key, or a key of two."""
     wrong = {name: reason for name, keys in wanted.items() if (reason := _reason_against(name, keys))}
-    yield from (KeymapError(name, reason) for name, reason in wrong.items())
+    yield from wrong.items()
     valid = {name: keys for name, keys in wanted.items() if name not in wrong}
     taken: dict[str, list[Key]] = {}
-    for key in _with_keys(valid).values():
+    for key in remapped(valid).values():
         for part in key.keys.split(","):
             others = taken.setdefault(_textual_name(part), [])
             for other in others:
                 if {key.on, other.on} not in _NEVER_TOGETHER:
                     own, its = (key.id, other.id) if key.id in valid else (other.id, key.id)
-                    yield KeymapError(own, f"{part} is already assigned to `{its}`")
+                    yield own, f"{part} is already assigned to `{its}`"
                     break
             others.append(key)
-
-
-def _with_keys(wanted: Mapping[str, str]) -> dict[str, Key]:
-    changed = {name: ",".join(map(str.strip, keys.split(","))) for name, keys in wanted.items()}
-    return BY_ID | {name: BY_ID[name]._replace(keys=keys) for name, keys in changed.items()}
 
 
 def _reason_against(name: str, keys: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,24 +22,6 @@ ReadDiff = Callable[[str], DirectoryDiff | None]
 """Returns how the working tree of a directory differs from the main branch; None: it is no repository."""
 CopyToTmux = Callable[[str], Awaitable[str | None]]
 """Copies inside tmux; returns what has happened, in words, or None outside tmux."""
-
-
-class KeepsAttention(Protocol):
-    """Keeps what the user has looked at, acknowledged, knows of and labelled; each method returns an error
-    message, or None."""
-
-    def acknowledge(self, worker: Worker, *, undo: bool = False) -> str | None:
-        """Acknowledge the present state of a worker, or withdraw that."""
-
-    def know(self, worker: Worker, kinds: Sequence[str]) -> str | None:
-        """Mark these kinds of findings as known in the directory of a worker, until its policy changes; none:
-        withdraw what is known of its findings."""
-
-    def mark(self, worker: Worker, label: str, *, pinned: bool) -> str | None:
-        """Label and pin the session of a worker; an empty label and no pin: neither."""
-
-    def look(self, at: float) -> str | None:
-        """Keep when the user last looked (unix seconds)."""
 
 
 class Feed(Protocol):

@@ -14,13 +14,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import audit, growth, latency, pairs
+from tests.bench import growth, pairs
 
 PARTS: dict[str, Callable[[Path], None]] = {
     "pairs": pairs.measure,
-    "audit": audit.measure,
+    "audit": pairs.measure_audit,
     "growth": growth.measure,
-    "latency": latency.measure,
+    "latency": pairs.measure_latency,
 }
 
 

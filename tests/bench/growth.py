@@ -81,10 +81,8 @@ def _events(number: int) -> list[e.Event]:
     events: list[e.Event] = [_seen(999, 1, "tmux: server", 800.0)]
     for each in range(number):
         thread, key = _thread(each), PaneKey("default", f"%{each}")
-        pane = Pane(
-            key, session="s", window=f"{each}:codex", pid=1_000 + each, command="codex", title="codex",
-            width=100, height=30, server_pid=999,
-        )  # fmt: skip
+        named = {"session": "s", "window": f"{each}:codex", "command": "codex", "title": "codex"}
+        pane = Pane(key, pid=1_000 + each, width=100, height=30, server_pid=999, **named)
         screen = ("some words of the screen of an agent at work",) * 28 + (f"prompt {each}",)
         prompt = f"fix the flaky test number {each} please"
         events += [
@@ -96,7 +94,7 @@ def _events(number: int) -> list[e.Event]:
             _seen(1_000 + each, 999, "sh", 900.0),
             _seen(10_000 + each, 1_000 + each, "codex", 901.0),
         ]
-    return [*events, e.LocksSeen(at=1_002.0, holders={}, readable=True), e.ProcessesCounted(at=1_002.0)]
+    return [*events, e.LocksSeen(at=1_002.0, holders={}), e.ProcessesCounted(at=1_002.0)]
 
 
 def _started(thread: str, at: float) -> e.ThreadStarted:

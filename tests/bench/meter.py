@@ -60,23 +60,19 @@ class Usage(NamedTuple):
     wakeups: int
     """Voluntary context switches: how often it waited."""
     rss_mb: float
-    descriptors: int
-    threads: int
 
 
 def usage(pid: int) -> Usage:
     """Return the usage of a living process, from /proc."""
-    own_ns, wakeups, threads = 0, 0, 0
+    own_ns, wakeups = 0, 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):  # the thread has ended
             own_ns += int((task / "schedstat").read_text().split()[0])
             wakeups += _number("voluntary_ctxt_switches", task / "status")
-            threads += 1
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     children_s = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
     rss_mb = _number("VmRSS", Path(f"/proc/{pid}/status")) / 1e3
-    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    return Usage(own_ns / 1e9 + children_s, wakeups, rss_mb, descriptors, threads)
+    return Usage(own_ns / 1e9 + children_s, wakeups, rss_mb)
 
 
 def _number(name: str, file: Path) -> int:
@@ -94,9 +90,9 @@ def drain(terminals: Sequence[Terminal], seconds: float) -> None:
         time.sleep(0.1)
 
 
-def spread(values: Sequence[float], unit: str = "ms") -> str:
-    """Return median, 95th percentile and maximum as text."""
+def spread(values: Sequence[float]) -> str:
+    """Return median, 95th percentile and maximum of milliseconds as text."""
     ordered = sorted(values)
     p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
     median, number = ordered[len(ordered) // 2], len(ordered)
-    return f"median {median:.1f} {unit}, p95 {p95:.1f} {unit}, max {ordered[-1]:.1f} {unit} (n={number})"
+    return f"median {median:.1f} ms, p95 {p95:.1f} ms, max {ordered[-1]:.1f} ms (n={number})"

@@ -12,7 +12,10 @@ For figures of the dashboard alone, as root, in pid and mount namespaces of its 
 
 from __future__ import annotations
 
+import json
 import os
+import random
+import select
 import shutil
 import tempfile
 import threading
@@ -20,9 +23,9 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench.latency import append_message
 from tests.bench.meter import (
     AGENTDASH,
     PYTHON,
@@ -31,8 +34,11 @@ from tests.bench.meter import (
     drain,
     environment,
     least_cpu_ms,
+    run,
+    spread,
     usage,
 )
+from tests.bench.realistic import make_realistic_home
 from tests.live.terminal import Terminal
 from tests.live.tmux import panes
 
@@ -52,8 +58,6 @@ def measure(home: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "home" / "sessions").mkdir(parents=True)
         _starts(Path(folder))
-        if shutil.which("ccusage"):
-            _check(Path(folder))
     # until the start is over, and ages are shown in minutes
     _fleet("idle", busy=False, rest_s=75, seconds=60, goal=5)
     _fleet("busy", busy=True, rest_s=15, seconds=30, goal=None)
@@ -88,16 +92,6 @@ def _first_picture_ms(argv: Sequence[str], env: Mapping[str, str], wanted: bytes
     with closing(Terminal(argv, env, columns=120, lines=36)) as terminal:
         terminal.until(lambda: wanted in terminal.output, f"{wanted!r}")
         return usage(terminal.process.pid).cpu_s * 1000
-
-
-def _check(folder: Path) -> None:
-    day = folder / "check" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
-    for path in RECORDINGS.glob("*/*/rollout-*.jsonl"):
-        shutil.copy(path, day)
-    os.environ["CODEX_HOME"] = str(folder / "check")
-    peer = least_cpu_ms(("ccusage", "codex", "daily", "--json", "--offline"), 2)
-    _row("check / ccusage", least_cpu_ms((*AGENTDASH, "check", "--json"), 2), peer, "ms", 1)
 
 
 def _fleet(name: str, *, busy: bool, rest_s: float, seconds: float, goal: float | None) -> None:
@@ -152,3 +146,116 @@ def _grow(rollouts: list[Path], stop: threading.Event) -> None:
     while not stop.wait(1 / len(rollouts)):
         append_message(rollouts[number % len(rollouts)], f"line {number}")
         number += 1
+
+
+# ---------------------------------------------------------------- the audit
+
+_CCUSAGE = (os.environ.get("CCUSAGE", "ccusage"), "codex", "daily", "--json", "--offline")
+_FILES, _MEGABYTES = 2_000, 1_000
+
+
+def measure_audit(home: Path) -> None:
+    """Measure the audit of a realistic home beside `ccusage codex daily`, cold and warm, and `status`.
+
+    `ccusage` (npm, 20.0.24) sums the tokens of the same files.
+
+    Args:
+        home: folder for it.
+    """
+    megabytes = int(os.environ.get("BENCH_MEGABYTES", _MEGABYTES))
+    realistic = home / f"realistic-{megabytes}"
+    if not realistic.exists():
+        make_realistic_home(realistic, _FILES * megabytes // _MEGABYTES, megabytes)
+    print(f"\n{realistic.name}: {sum(1 for _ in realistic.rglob('*.jsonl')):,} sessions")
+    with tempfile.TemporaryDirectory() as state:
+        env = {"CODEX_HOME": str(realistic), "XDG_STATE_HOME": state}
+        check = (*AGENTDASH, "check", "--json")
+        run((*AGENTDASH, "--version"), env)  # compiles
+        peer = run(_CCUSAGE, env) if shutil.which(_CCUSAGE[0]) else None
+        print(f"ccusage           {peer or 'is not installed here'}")
+        for name, argv, goal in (
+            ("check, no cache", (*check, "--no-cache"), 6.0),
+            ("check, cold", check, 6.0),
+            ("check, warm", check, 0.15),
+        ):
+            ours = run(argv, env)
+            ratio = f"{ours.cpu_s / peer.cpu_s:6.2f} x ccusage, at most {goal:g} x" if peer else ""
+            print(f"{name:17} {ours} {ratio}")
+    _status(realistic)
+
+
+def _status(tree: Path) -> None:
+    """Measure `status` on a copy, all files of which are fresh."""
+    with tempfile.TemporaryDirectory(dir=tree.parent) as folder:
+        fresh = Path(folder, "home")
+        shutil.copytree(tree, fresh, copy_function=os.link)
+        times = {path: path.stat().st_mtime for path in fresh.rglob("*.jsonl")}
+        for path in times:
+            os.utime(path)
+        env = {"CODEX_HOME": str(fresh), "XDG_STATE_HOME": folder, "TMUX_TMPDIR": folder}
+        runs = [run((*AGENTDASH, "status", "--json", "--no-tmux"), env) for _ in range(4)][1:]
+        print(f"\nstatus, all fresh {min(runs)} (at most 0.3 s, 60 MB on a quiet machine)")
+        for path, at in times.items():
+            os.utime(path, (at, at))
+
+
+# ---------------------------------------------------------------- latency
+
+_ROUNDS = 60
+
+
+def measure_latency(home: Path) -> None:
+    """Measure from a line in a rollout to the bytes that paint it; writer and reader share the cores."""
+    del home
+    with tempfile.TemporaryDirectory() as folder:
+        day = Path(folder) / "sessions" / "2026" / "11" / "20"
+        day.mkdir(parents=True)
+        for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl")):
+            copy = Path(shutil.copy(path, day))
+            if path.parent.name == "workspace-write":
+                grows = copy
+        print(f"append -> painted   {spread(_to_screen(Path(folder), grows))} (p95 at most 150)")
+
+
+def append_message(rollout: Path, text: str) -> None:
+    """Append a message of the model."""
+    payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    line = {
+        "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        "ordinal": 10_000,
+        "type": "response_item",
+        "payload": payload,
+    }
+    with rollout.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _to_screen(folder: Path, rollout: Path) -> list[float]:
+    command = [*AGENTDASH, "--no-tmux", "--codex-home", str(folder)]
+    env = {**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"}
+    terminal = Terminal(command, env, columns=200, lines=50)
+    taken: list[float] = []
+    with closing(terminal):
+        _appears(terminal, None, 4)
+        for number in range(_ROUNDS):
+            _appears(terminal, None, random.uniform(0.2, 0.6))
+            text = f"zq{number:03d}{random.randrange(16**4):04x}"
+            start = time.perf_counter()
+            append_message(rollout, text)
+            if _appears(terminal, text.encode(), 3):
+                taken.append((time.perf_counter() - start) * 1000)
+    if len(taken) < _ROUNDS:
+        print(f"  {_ROUNDS - len(taken)} of {_ROUNDS} were not seen on the screen")
+    return taken or [float("inf")]
+
+
+def _appears(terminal: Terminal, wanted: bytes | None, seconds: float) -> bool:
+    """Read the terminal for so many seconds, or until `wanted` appears; return whether it did."""
+    terminal.output = b""
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0:
+        if select.select([terminal.master], [], [], left)[0]:
+            terminal.output = terminal.output[-4096:] + os.read(terminal.master, 1 << 16)
+            if wanted is not None and wanted in terminal.output:
+                return True
+    return False

@@ -21,7 +21,7 @@ from typing import Any
 from tests.live import clis
 from tests.live.model_server import Script
 from tests.live.patience import scaled
-from tests.live.terminal import restore_defaults
+from tests.live.programs import restore_defaults, write_program
 from tests.live.tmux import ScriptedLab, TmuxPane
 
 VERSION = clis.release("claude")
@@ -59,11 +59,11 @@ class ClaudeLab(ScriptedLab):
         super().__init__(script)
         self.binary = binary
         self.programs = self.root / "bin"
-        self.config = self.user / ".claude"
-        for directory in (self.programs, self.config):
+        self.claude_home = self.user / ".claude"
+        for directory in (self.programs, self.claude_home):
             directory.mkdir()
         self._started: list[subprocess.Popen[str]] = []
-        (self.config / "settings.json").write_text(json.dumps(settings or {}), "utf-8")
+        (self.claude_home / "settings.json").write_text(json.dumps(settings or {}), "utf-8")
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         state = {
             "hasCompletedOnboarding": True,
@@ -124,9 +124,9 @@ class ClaudeLab(ScriptedLab):
             if process.stdout is not None:
                 process.stdout.close()
 
-    async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> ClaudePane:
+    async def tui(self, *arguments: str) -> ClaudePane:
         """Start a TUI in a new tmux session, wait until it is ready for a prompt, and return its pane."""
-        pane = ClaudePane(self, self.open_pane(shlex.join([str(self.binary), *arguments]), size))
+        pane = ClaudePane(self, self.open_pane(shlex.join([str(self.binary), *arguments])))
         await pane.shows("\n❯")
         return pane
 
@@ -137,9 +137,7 @@ class ClaudeLab(ScriptedLab):
                 if path.name not in (*without, *broken) and not link.is_symlink():
                     link.symlink_to(path)
         for name in broken:
-            script = self.programs / name
-            script.write_text("#!/bin/sh\necho broken >&2\nexit 1\n", "utf-8")
-            script.chmod(0o755)
+            write_program(self.programs / name, "echo broken >&2\nexit 1")
 
 
 class ClaudePane(TmuxPane):

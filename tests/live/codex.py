@@ -24,7 +24,8 @@ from typing import Final
 from tests.live import clis
 from tests.live.model_server import Script
 from tests.live.patience import until, wait_until
-from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
+from tests.live.programs import run
+from tests.live.tmux import ScriptedLab, TmuxPane, kill_all, outer_environment
 
 VERSION = clis.release("codex")
 _CONFIG = """
@@ -90,25 +91,36 @@ class Lab(ScriptedLab):
         await pane.shows("› Ask Codex to do anything")
         return pane
 
-    def exec(self, prompt: str, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
+    def exec(self, prompt: str, *arguments: str) -> Pane:
         """Start `codex exec` in a new tmux session; the pane remains when it has ended."""
         if self._newest is not None:
             self._newest.wait_for_start()
         arguments = arguments or ("-s", "workspace-write")
         command = shlex.join([str(self.binary), "exec", *arguments, "--skip-git-repo-check", prompt])
-        self._newest = self.pane(f"{command} </dev/null", size)  # else it waits for more of the prompt
+        self._newest = self.pane(f"{command} </dev/null")  # else it waits for more of the prompt
         return self._newest
+
+    def run_codex(self, *arguments: str, **env: str) -> None:
+        """Run a Codex to its end, outside of tmux."""
+        own = {"HOME": str(self.user), "CODEX_HOME": str(self.home)}
+        command = [self.binary, *arguments]
+        run(command, env=outer_environment() | own | env, cwd=self.workspace, check=True)
 
     def let_go(self) -> None:
         """Let commands end that are `UNTIL_LET_GO`."""
         (self.workspace / "go").touch()
 
+    def rollouts(self) -> list[Path]:
+        """Return the rollouts, oldest first."""
+        return sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl"))
+
+    def count_ended(self) -> int:
+        """Return how many turns have ended."""
+        return sum(path.read_text("utf-8").count('"task_complete"') for path in self.rollouts())
+
     def threads(self) -> dict[str, str | None]:
         """Return the threads that have a rollout, oldest first, each with its parent."""
-        heads = (
-            file.read_bytes().partition(b"\n")
-            for file in sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl"))
-        )
+        heads = (file.read_bytes().partition(b"\n") for file in self.rollouts())
         metas = [json.loads(line)["payload"] for line, end, _ in heads if end]
         return {meta["id"]: meta.get("parent_thread_id") for meta in metas}
 

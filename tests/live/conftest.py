@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.live.codex import Lab, install
-from tests.live.model_server import Script
 from tests.live.patience import scaled, slowness
+from tests.live.tmux import ScriptedLab
 
 # readline, which pytest imports, sets them for the workers of xdist: each terminal would be drawn as 80x24
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
+if sys.platform != "linux":  # /proc, namespaces and bubblewrap
+    collect_ignore_glob = ["test_*", "hands"]
+
+AnyLab = TypeVar("AnyLab", bound=ScriptedLab)
+Keep = Callable[[AnyLab], AnyLab]
 OpenLab = Callable[..., Lab]
 """`codex(script, config="", version=...) -> Lab`"""
 Screens = Callable[[], dict[str, str]]
@@ -59,14 +65,19 @@ def report_screens(request: pytest.FixtureRequest) -> Callable[[Screens], None]:
 
 
 @pytest.fixture
-def codex(report_screens: Callable[[Screens], None]) -> Iterator[OpenLab]:
-    """Return a function that opens a lab; end all that runs in the labs after the test."""
+def keep(report_screens: Callable[[Screens], None]) -> Iterator[Keep[Any]]:
+    """Return a function that takes a lab, and returns it: after the test, all ends that runs in it."""
     with ExitStack() as labs:
 
-        def open_lab(script: Script, config: str = "", **version: str) -> Lab:
-            lab = Lab(install(**version), script, config)
+        def keep(lab: AnyLab) -> AnyLab:
             labs.callback(lab.close)
             report_screens(lab.screens)
             return lab
 
-        yield open_lab
+        yield keep
+
+
+@pytest.fixture
+def codex(keep: Keep[Lab]) -> OpenLab:
+    """Return a function that opens a lab."""
+    return lambda script, config="", **version: keep(Lab(install(**version), script, config))

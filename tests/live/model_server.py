@@ -14,12 +14,12 @@ summaries) take none. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered; with
-                                                       `unsandboxed` and `background` for Claude Code
-    {"patch": TEXT}                                    a patch, by the tool offered, or by the shell
+                                                       `unsandboxed` for Claude Code
+    {"patch": TEXT}                                    a patch, by the shell
     {"tool": NAME, "args": {...}, "namespace": NAME?}  any other tool
     {"spawn": [MARKER, ...]}, {"wait": True}           child threads, and waiting for them
     {"hold": NAME, ...}                                waits for `release(NAME)`; its own step or the next
-    {"fail": STATUS, "body": {...}?}                   an HTTP error
+    {"fail": STATUS, "body": {...}?}                   an HTTP error (not to Gemini CLI)
     {"unfinished": TEXT}                               a stream that ends without a finish reason (Gemini)
     {..., "headers": {NAME: VALUE}}                    further headers of the answer
 """
@@ -35,8 +35,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-
-import zstandard
 
 Step = Mapping[str, Any]
 """One answer of a model."""
@@ -54,18 +52,14 @@ _CODEX_SHELLS: Final = {
 _SHELLS: Final = ("run_shell_command", "bash", "shell")
 """Those of Gemini CLI and Qwen Code, of OpenCode and Copilot CLI."""
 _OWN_ITEMS: Final = (
-    None,
-    "function_call",
-    "function_call_output",
-    "reasoning",
-    "custom_tool_call",
-    "custom_tool_call_output",
+    *(None, "function_call", "function_call_output", "reasoning"),
+    *("custom_tool_call", "custom_tool_call_output"),
 )
 """Items of Codex without a part of the task."""
 
 
 class ScriptedModel:
-    """The server of a scripted model, on a free port from `start` to `close`."""
+    """The server of a scripted model, on a free port until `close`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -79,9 +73,8 @@ class ScriptedModel:
         self._taken: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -90,9 +83,6 @@ class ScriptedModel:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        self._thread.start()
 
     def counted(self, marker: str, thread: str) -> int:
         """Return how many requests of a thread with a marker there were before this one."""
@@ -155,20 +145,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if self.headers.get("content-encoding") == "zstd":
-            raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=1 << 28)
         body = json.loads(raw or b"{}")
         path = self.path.partition("?")[0]
-        if path.endswith(("/count_tokens", ":countTokens")):
-            self._answer_json({"input_tokens": 1200, "totalTokens": 100})
-        elif path.endswith("/responses"):
+        if path.endswith("/responses"):
             self._respond(body)
         elif path.endswith("/messages"):
             self._message(body)
         elif path.endswith("/chat/completions"):
             self._chat(body)
-        elif "GenerateContent" in path or "generateContent" in path:
-            self._gemini(body, is_stream=":stream" in path)
+        elif path.endswith(":streamGenerateContent"):
+            self._gemini(body)
         else:
             self._answer_json({})
 
@@ -185,42 +171,37 @@ class _Handler(BaseHTTPRequestHandler):
                 answers += 1
             elif found := re.findall(r"\[\[([\w-]+)\]\]", text):
                 marker, answers = found[-1], 0
-        if not body.get("tools"):
-            return 0, _TITLE
+        return (answers, self._take(body, marker, answers)) if body.get("tools") else (0, _TITLE)
+
+    def _take(self, body: dict[str, Any], marker: str, number: int) -> Step:
+        """Return a step for a request, which is recorded."""
         self.model.requests.append(body)
         self.model.heads.append(dict(self.headers.items()))
-        step = self.model.step(marker, answers)
+        step = self.model.step(marker, number)
         self.more = step.get("headers", {})
-        return answers, step
+        return step
 
     def _respond(self, body: dict[str, Any]) -> None:
         """Answer Codex: a request of any kind takes a step."""
-        self.model.requests.append(body)
-        self.model.heads.append(dict(self.headers.items()))
         names = ("thread-id", "session-id", "session_id", "conversation_id")
         thread = next((self.headers[name] for name in names if self.headers[name]), "")
         marker = "reviewer" if _is_review(body) else _marker(body)
         number = self.model.counted(marker, thread)
-        step = self.model.step(marker, number)
-        self.more = step.get("headers", {})
+        step = self._take(body, marker, number)
         if "fail" in step:
             self._fail(step, {"message": "scripted failure", "type": "server_error"})
             return
         response = f"resp_{_hex()}"
-        usage = {
-            "input_tokens": 1200 + 300 * number,
-            "output_tokens": 40 + number,
-            "total_tokens": 1240 + 301 * number,
+        counts = {"input": 1200 + 300 * number, "output": 40 + number, "total": 1240 + 301 * number}
+        usage = {f"{name}_tokens": count for name, count in counts.items()}
+        usage |= {
             "input_tokens_details": {"cached_tokens": 1000},
             "output_tokens_details": {"reasoning_tokens": 8},
         }
-        self._answer_stream(
-            [
-                {"type": "response.created", "response": {"id": response}},
-                *({"type": "response.output_item.done", "item": item} for item in _items(step, body)),
-                {"type": "response.completed", "response": {"id": response, "usage": usage}},
-            ]
-        )
+        items = [{"type": "response.output_item.done", "item": item} for item in _items(step, body)]
+        created = {"type": "response.created", "response": {"id": response}}
+        completed = {"type": "response.completed", "response": {"id": response, "usage": usage}}
+        self._answer_stream([created, *items, completed])
 
     def _message(self, body: dict[str, Any]) -> None:
         """Answer Claude Code."""
@@ -230,11 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             error = {"type": "api_error", "message": "scripted failure"}
             self._fail({"body": {"type": "error", "error": error}, **step}, error)
             return
-        message = _claude_message(step, body, number)
-        if body.get("stream"):
-            self._answer_stream(list(_claude_stream(message)))
-        else:
-            self._answer_json(message)
+        self._answer_stream(list(_claude_stream(_claude_message(step, body, number))))
 
     def _chat(self, body: dict[str, Any]) -> None:
         """Answer OpenCode, Kilo, Qwen Code and Copilot CLI."""
@@ -251,19 +228,14 @@ class _Handler(BaseHTTPRequestHandler):
                 {**_CHAT, "object": "chat.completion", "choices": [choice], "usage": _CHAT_USAGE}
             )
 
-    def _gemini(self, body: dict[str, Any], *, is_stream: bool) -> None:
+    def _gemini(self, body: dict[str, Any]) -> None:
         tools = [
             declared["name"]
             for tool in body.get("tools") or ()
             for declared in tool.get("functionDeclarations") or tool.get("function_declarations") or ()
         ]
         _, step = self._step(body if tools else {}, _spoken(body.get("contents") or []))
-        if "fail" in step:
-            self._fail(step, {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"})
-        elif is_stream:
-            self._answer_stream([_gemini_answer(step, tools)])
-        else:
-            self._answer_json(_gemini_answer(step, tools))
+        self._answer_stream([_gemini_answer(step, tools)])
 
     # ------------------------------------------------------------ sending
 
@@ -351,7 +323,7 @@ def _items(step: Step, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if "run" in step:
         return [_command(step, offered)]
     if "patch" in step:
-        return [_patch(step["patch"], offered)]
+        return [_command({"run": f"apply_patch <<'EOF'\n{step['patch']}\nEOF\n"}, offered)]
     if "spawn" in step:
         tasks = ((f"[[{name}]] do your part", name.replace("-", "_")) for name in step["spawn"])
         return [_agent("spawn_agent", {"message": text, "task_name": name}, offered) for text, name in tasks]
@@ -390,19 +362,6 @@ def _command(step: Step, offered: Mapping[str, Any]) -> dict[str, Any]:
     return _call(name, arguments)
 
 
-def _patch(text: str, offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call of the tool for patches: it takes free text, or a JSON object; or of a script that has
-    this tool, or of a shell."""
-    if "apply_patch" not in offered and "exec" not in offered:
-        return _command({"run": f"apply_patch <<'EOF'\n{text}\nEOF\n"}, offered)
-    name = "apply_patch" if "apply_patch" in offered else "exec"
-    if offered[name]["type"] != "custom":
-        return _call(name, {"input": text})
-    given = text if name == "apply_patch" else f"await tools.apply_patch({json.dumps(text)}); text('ok')"
-    ids = {"id": f"ctc_{_hex()}", "call_id": f"call_{_hex()}"}
-    return {"type": "custom_tool_call", "name": name, "input": given, **ids}
-
-
 def _agent(name: str, arguments: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """Return a multi-agent call, in the namespace of this version, with the arguments that it takes."""
     full = next((tool for tool in offered if tool.rpartition(".")[2] == name), name)
@@ -431,7 +390,6 @@ def _claude_message(step: Step, body: Mapping[str, Any], number: int) -> dict[st
         name, given = step.get("tool", "Bash"), step.get("args", {})
         if "run" in step:
             given = {"command": step["run"], "description": "Runs it"}
-            given |= {"run_in_background": True} if step.get("background") else {}
             given |= {"dangerouslyDisableSandbox": True} if step.get("unsandboxed") else {}
         content = {"type": "tool_use", "id": f"toolu_{_hex()}", "name": name, "input": given}
     cached = {"cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000}

@@ -23,7 +23,7 @@ import psutil
 from agentdash.config import HostSettings
 from tests.live.clis import SetupError
 from tests.live.patience import wait_until
-from tests.live.terminal import restore_defaults
+from tests.live.programs import restore_defaults, run, write_program
 
 _SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 _SSHD_CONFIG = """
@@ -55,14 +55,11 @@ Host {name}
 
 def agentdash_for(folder: Path, home: Path, tmux: Path | None = None, **environment: str) -> Path:
     """Write a program `agentdash` that watches a Codex home and a tmux server, and return its path."""
-    program = folder / "agentdash"
     environment = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": "/nonexistent", **environment}
     command = ["env", "-u", "TMUX", *(f"{name}={value}" for name, value in environment.items())]
     command += [sys.executable, "-m", "agentdash", "--codex-home", str(home)]
     command += ["-S", str(tmux)] if tmux else ["--no-tmux"]
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-    program.chmod(0o755)
-    return program
+    return write_program(folder / "agentdash", f'exec {shlex.join(command)} "$@"')
 
 
 class SshHost:
@@ -81,17 +78,10 @@ class SshHost:
         self.agentdash = agentdash
         self._folder = folder
         for key in ("host_key", "user_key"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True
-            )
+            run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
         self.port = _free_port()
-        values = {
-            "name": name,
-            "port": self.port,
-            "user": getpass.getuser(),
-            "folder": folder,
-            "path": os.environ["PATH"],
-        }
+        values = {"name": name, "port": self.port, "user": getpass.getuser(), "folder": folder}
+        values["path"] = os.environ["PATH"]
         (folder / "sshd_config").write_text(_SSHD_CONFIG.format(**values))
         self.client_config = _CLIENT_CONFIG.format(**values)
         public = (folder / "host_key.pub").read_text()
@@ -132,33 +122,33 @@ class SshHost:
     def stop(self) -> None:
         """Kill the sshd with all its sessions."""
         if self._sshd is not None:
-            for process in self._below():
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            self._sshd.kill()
-            self._sshd.wait()
+            _kill_below(self._sshd)
             self._sshd = None
 
     def signal_agentdash(self, number: signal.Signals) -> int:
         """Send a signal to every agentdash that runs there; return how many there are."""
+        assert self._sshd is not None
         found = 0
-        for process in self._below():
+        for process in psutil.Process(self._sshd.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 if "agentdash" in process.cmdline() and "--watch" in process.cmdline():
                     process.send_signal(number)
                     found += 1
         return found
 
-    def _below(self) -> list[psutil.Process]:
-        try:
-            return psutil.Process(self._sshd.pid).children(recursive=True) if self._sshd else []
-        except psutil.NoSuchProcess:
-            return []
-
     def _listens(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
             return connection.recv(4) == b"SSH-"
         return False
+
+
+def _kill_below(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with all that it has started."""
+    for each in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    process.kill()
+    process.wait()
 
 
 def _free_port() -> int:
@@ -193,22 +183,13 @@ class Container:
     def start(self, command: list[str], **environment: str) -> subprocess.Popen[bytes]:
         """Start a program in it."""
         words = shlex.split(self.carrier.replace("{}", shlex.quote(f"exec {shlex.join(command)}")))
-        return subprocess.Popen(
-            words,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=restore_defaults,  # noqa: PLW1509 - only sets signals
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        env = {**os.environ, **environment}
+        return subprocess.Popen(words, env=env, preexec_fn=restore_defaults, **streams)  # noqa: PLW1509 - signals
 
     def stop(self) -> None:
         """End it with all that runs in it."""
-        for process in psutil.Process(self._bwrap.pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        self._bwrap.kill()
-        self._bwrap.wait()
+        _kill_below(self._bwrap)
 
     def _init(self) -> int | None:
         """Return the pid of its `sleep`, as numbered here."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.live.patience import scaled, wait_until
+from tests.live.programs import restore_defaults
 
 READY: Final = b"\x1b[?2004h"
 """Written last when an app has set up its terminal."""
@@ -23,13 +24,6 @@ PRIVATE_MODES: Final = (b"1049", b"1000", b"1003", b"1006", b"1004", b"2004")
 """Alternate screen, mouse, focus and paste reports."""
 END_LIMIT_S: Final = 10.0
 """On a quiet machine, for an end that takes less than 2 s there."""
-
-
-def restore_defaults() -> None:
-    """Give the ending signals their default action; called in the child, before it executes a program: a
-    runner may ignore signals, and its children inherit that."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,24 +13,13 @@ from agentdash.agents.codex.command_rules import parse_rules
 from agentdash.collect.processes import linux
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.state_paths import MountTable
-from agentdash.model.worker import Worker
 from tests.live.clis import new_root
-from tests.live.codex import UNTIL_LET_GO, Lab, install
-from tests.live.watched import watching
+from tests.live.codex import UNTIL_LET_GO, install
+from tests.live.conftest import OpenLab
+from tests.live.programs import run
+from tests.live.watched import is_observed, kinds, watching
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
-
-OpenLab = Callable[..., Lab]
 RULES = 'prefix_rule(pattern=["tail"], decision="allow")\nprefix_rule(pattern=["git", ["fetch", "pull"]])\n'
-
-
-def kinds(worker: Worker) -> set[str]:
-    return {finding.kind for finding in worker.sandbox.findings}
-
-
-def is_seen(worker: Worker) -> bool:
-    """Return whether a command of a thread was seen alive."""
-    return worker.kind == "codex-thread" and worker.sandbox.got.sandboxed is not None
 
 
 @pytest.mark.parametrize(
@@ -47,12 +34,11 @@ async def test_rules(codex: OpenLab, command: str, is_out: bool, verdict: str) -
         lab.exec("[[p]] go")
         place = f"{lab.home}/rules/default.rules:1"
         worker = await watched.until(
-            lambda each: (
-                is_seen(each)
-                and bool(each.sandbox.requested)
-                and each.sandbox.verdict == verdict
-                and any(place in found.text for found in each.sandbox.evidence) is is_out
-            )
+            is_observed,
+            lambda each: bool(each.sandbox.requested),
+            lambda each: any(place in found.text for found in each.sandbox.evidence) is is_out,
+            verdict=verdict,
+            kind="codex-thread",
         )
         assert worker.sandbox.got.sandboxed is not is_out
         assert kinds(worker) == set()
@@ -72,7 +58,7 @@ async def test_grants(codex: OpenLab) -> None:
         pane = await lab.tui()
         pane.submit("[[p]] go")
         await pane.answer("Would you like to grant these permissions?", "y")
-        worker = await watched.until(is_seen)
+        worker = await watched.until(is_observed, kind="codex-thread")
         told = worker.sandbox.configured
         assert told is not None
         assert (told.network, told.may_write(f"{board}/y"), kinds(worker)) == ("on", True, set())
@@ -81,9 +67,7 @@ async def test_grants(codex: OpenLab) -> None:
         ended = await watched.until(lambda each: each.kind == "codex-thread" and len(each.policies) == 3)
         assert [period.origin for period in ended.policies[1:]] == ["request_permissions", "end of the grant"]
         pane.submit("[[q]] go")
-        again = await watched.until(
-            lambda each: is_seen(each) and each.sandbox.got.network_namespace == "own"
-        )
+        again = await watched.until(is_observed, lambda each: each.sandbox.got.network_namespace == "own")
         assert kinds(again) == set()
     (board / "x").unlink()
     board.rmdir()
@@ -101,7 +85,7 @@ async def test_a_root_in_memory_is_no_danger(codex: OpenLab) -> None:
         config.write('[permissions.rw.filesystem.":workspace_roots"]\n"." = "write"\n')
     async with watching(lab) as watched:
         lab.exec("[[p]] go", "--color", "never")
-        worker = await watched.until(is_seen)
+        worker = await watched.until(is_observed, kind="codex-thread")
         assert (worker.sandbox.verdict, kinds(worker)) == ("match", set())
         assert any("is lost" in each.text for each in worker.sandbox.evidence)
         lab.let_go()
@@ -131,8 +115,7 @@ def test_decisions_are_those_of_codex(tmp_path: Path) -> None:
     for number, (text, command) in enumerate(DECIDED):
         file = tmp_path / f"{number}.rules"
         file.write_text(text)
-        argv = [*check, file, *command.split()]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+        done = run([*check, file, *command.split()], check=True)
         read = parse_rules(text, str(file))
         found = CommandRules(read.rules, read.programs).letting_out(command)
         assert (found is not None) is (json.loads(done.stdout).get("decision") == "allow"), (text, command)

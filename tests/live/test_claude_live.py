@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agentdash.config import Config
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
+from tests.live.conftest import Keep
 from tests.live.model_server import Script
 from tests.live.patience import command_seconds
-from tests.live.watched import Watched, watching_config
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+from tests.live.watched import in_pane, is_observed, watching
 
 # ---------------------------------------------------------------- cases with known truth
 
@@ -90,26 +86,18 @@ SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_
 
 
 @pytest.fixture
-def claude() -> Iterator[OpenLab]:
-    """Return a function that opens a lab; end all that runs in the labs after the test."""
-    with ExitStack() as labs:
+def claude(keep: Keep[ClaudeLab]) -> OpenLab:
+    """Return a function that opens a lab."""
 
-        def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
-            settings, missing = case.settings, {"without": case.without, "broken": case.broken}
-            lab = labs.enter_context(ClaudeLab(install(version), case.script, settings, **missing))
-            if case.role is not None:
-                (lab.config / "agents").mkdir()
-                (lab.config / "agents" / "free.md").write_text(case.role, "utf-8")
-            return lab
+    def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
+        missing = {"without": case.without, "broken": case.broken}
+        lab = keep(ClaudeLab(install(version), case.script, case.settings, **missing))
+        if case.role is not None:
+            (lab.claude_home / "agents").mkdir()
+            (lab.claude_home / "agents" / "free.md").write_text(case.role, "utf-8")
+        return lab
 
-        yield open_lab
-
-
-@asynccontextmanager
-async def watching(lab: ClaudeLab) -> AsyncIterator[Watched]:
-    config = Config(codex_home=lab.home, claude_home=lab.config, socket_paths=(lab.tmux,))
-    async with watching_config(config) as watched:
-        yield watched
+    return open_lab
 
 
 def is_session(worker: Worker) -> bool:
@@ -122,7 +110,7 @@ def kinds_of(worker: Worker) -> set[FindingKind]:
 
 def afterwards(lab: ClaudeLab) -> list[dict[str, Any]]:
     """Return the sessions of a new agentdash, for which only files are left."""
-    workers = lab.document("status", CLAUDE_CONFIG_DIR=str(lab.config))["workers"]
+    workers = lab.document("status", CLAUDE_CONFIG_DIR=str(lab.claude_home))["workers"]
     return [worker for worker in workers if worker["kind"] == "claude-session"]
 
 
@@ -144,12 +132,10 @@ async def test_sandbox_of_a_running_command(
     async with watching(lab) as watched:
         running = lab.start("[[go]] go", *CASES[name].arguments)
         worker = await watched.until(
-            lambda w: (
-                is_session(w)
-                and w.sandbox.requested is not None
-                and w.sandbox.got.sandboxed is not None
-                and (w.sandbox.verdict, kinds_of(w)) == (verdict, kinds)
-            )
+            is_session,
+            is_observed,
+            lambda w: w.sandbox.requested is not None and kinds_of(w) == kinds,
+            verdict=verdict,
         )
         assert worker.sandbox.got.sandboxed is (name == "on")
         await asyncio.to_thread(running.communicate)
@@ -197,11 +183,8 @@ async def test_mode_of_a_sub_agent(claude: OpenLab, version: str) -> None:
         await asyncio.to_thread(running.communicate)
         has_escalated = has_written(lab)
         await watched.until(
-            lambda w: (
-                w.parent is not None
-                and w.state in (State.COMPLETED, State.FAILED_PERMISSION)
-                and (FindingKind.CHILD_MODE_ESCALATED in kinds_of(w)) is has_escalated
-            )
+            lambda w: w.parent is not None and w.state in (State.COMPLETED, State.FAILED_PERMISSION),
+            lambda w: (FindingKind.CHILD_MODE_ESCALATED in kinds_of(w)) is has_escalated,
         )
     assert has_escalated is (version != VERSION)
 
@@ -215,30 +198,20 @@ async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
     async with watching(lab) as watched:
         pane = await lab.tui("--permission-mode", "default")
         pane.submit("[[go]] go on, please")
-        worker = await watched.until(
-            lambda w: (
-                is_session(w)
-                and w.pane is not None
-                and w.state is State.RUNNING
-                and w.sandbox.verdict == "match"
-            )
-        )
+        worker = await watched.until(is_session, in_pane(pane, State.RUNNING), verdict="match")
         snapshot = watched.snapshot
         assert snapshot is not None
-        in_pane = [w for w in snapshot.workers if w.pane is not None and w.pane.key == worker.pane.key]
-        assert [w.id for w in in_pane] == [worker.id]
+        assert [w.id for w in filter(in_pane(pane), snapshot.workers)] == [worker.id]
         lab.model.release("answer")
-        await watched.until(lambda w: w.id == worker.id and w.state is State.COMPLETED)
+        await watched.until(id=worker.id, state=State.COMPLETED)
         pane.submit("[[write]] write it")
-        await watched.until(  # the session file may be ahead of the transcript, which has the path
-            lambda w: (
-                w.id == worker.id
-                and w.state is State.WAITING_APPROVAL
-                and "/opt/outside/x" in w.assessment.why
-            )
+        # the session file may be ahead of the transcript, which has the path
+        outside = await watched.until(
+            in_pane(pane, State.WAITING_APPROVAL), lambda w: "/opt/outside/x" in w.assessment.why
         )
+        assert outside.id == worker.id
         pane.keys("Escape")
-        await watched.until(lambda w: w.id == worker.id and w.state is State.INTERRUPTED)
+        await watched.until(id=worker.id, state=State.INTERRUPTED)
 
 
 async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:
@@ -253,7 +226,7 @@ async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:
     wanted = json.loads(finding["remedy"])
     assert wanted == {"sandbox": {"filesystem": {"allowWrite": [f"{lab.user}/state"]}}}
     merged = {**ON, "sandbox": {**ON["sandbox"], **wanted["sandbox"]}}
-    (lab.config / "settings.json").write_text(json.dumps(merged))
+    (lab.claude_home / "settings.json").write_text(json.dumps(merged))
     lab.print("[[go]] go")
     assert (lab.user / "state" / "db").exists()
     assert not (lab.user / "other" / "db").exists()

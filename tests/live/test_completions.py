@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.live.patience import wait_until
-from tests.live.tmux import TmuxServer
+from tests.live.programs import run, write_program
+from tests.live.tmux import ROOT, TmuxServer
 
-ROOT = Path(__file__).parents[2]
 RC = {"bash": ".bashrc", "zsh": ".zshrc"}
 CASES = [
     ("agentdash stat", "agentdash status"),
@@ -35,11 +33,9 @@ class Shell(TmuxServer):
         self.name = name
         self.home = self.folder / "home"
         programs = self.folder / "bin"
-        for directory in (self.home / ".config" / "fish" / "completions", programs):
-            directory.mkdir(parents=True)
-        program = programs / "agentdash"
-        program.write_text(f'#!/bin/sh\ncd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"\n')
-        program.chmod(0o755)
+        (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
+        start = f'cd "{ROOT}" && exec "{sys.executable}" -m agentdash "$@"'
+        program = write_program(programs / "agentdash", start)
         config = self.home / ".config" / "agentdash" / "config.toml"
         config.parent.mkdir()
         config.write_text("[hosts.build1]\n")
@@ -51,10 +47,8 @@ class Shell(TmuxServer):
             "PS1": "$ ",
         }
         if name == "fish":
-            done = subprocess.run(
-                [program, "completion", "fish"], capture_output=True, check=True, env=self.tmux_env
-            )
-            (self.home / ".config/fish/completions/agentdash.fish").write_bytes(done.stdout)
+            script = run([program, "completion", "fish"], check=True, env=self.tmux_env).stdout
+            (self.home / ".config/fish/completions/agentdash.fish").write_text(script)
         else:
             (self.home / RC[name]).write_text(f'eval "$(agentdash completion {name})"\n')
         self.run_tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "24", name, "-i")
@@ -78,9 +72,6 @@ def test_tab(shell: Shell) -> None:
         shell.run_tmux("send-keys", "-t", "a", "-l", typed)
         wait_until(lambda typed=typed: typed in shell.screen, f"{typed!r}")
         shell.run_tmux("send-keys", "-t", "a", "Tab")
-        wait_until(
-            lambda completed=completed: completed in shell.screen,
-            f"{completed!r}",
-        )
+        wait_until(lambda completed=completed: completed in shell.screen, f"{completed!r}")
         shell.run_tmux("send-keys", "-t", "a", "C-u")
         wait_until(lambda completed=completed: completed not in shell.screen, "an empty line")

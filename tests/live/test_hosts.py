@@ -1,29 +1,31 @@
-"""Workers of other hosts, over real sshd's and in a container, with real Codex workers there."""
+"""Real Codex workers of other hosts, over sshd and in a container; and which ssh connections are shared."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from agentdash.collect.remote.carrier import carrier
+from agentdash.collect.remote.child import run_there
 from agentdash.config import Config, HostSettings
 from agentdash.documents.worker import WorkerReport, document
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, until
+from tests.live.patience import scaled, until, wait_until
+from tests.live.programs import write_program
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
 from tests.live.watched import Watched, thread_in, watching_config
 from tests.live.watched import watching as directly
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sshd and bubblewrap as Debian has them")
 
 FULL = ("-s", "danger-full-access")
 LEAKED = ("-c", 'shell_environment_policy.set={CODEX_SANDBOX="seatbelt"}')
@@ -47,19 +49,13 @@ def ssh_host(tmp_path: Path) -> Iterator[OpenHost]:
 
 @asynccontextmanager
 async def watching(
-    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = "", tmux: Path | None = None
+    folder: Path, hosts: Mapping[str, HostSettings], ssh_config: str = ""
 ) -> AsyncIterator[Watched]:
     """Yield a hub over these hosts, and no workers of this machine."""
     (folder / "ssh_config").write_text(ssh_config)
     (folder / "home").mkdir()
-    config = Config(
-        codex_home=folder / "home",
-        claude_home=folder / "home",
-        tmux=tmux is not None,
-        socket_paths=(tmux,) if tmux else (),
-        hosts=dict(hosts),
-        ssh_config=folder / "ssh_config",
-    )
+    here = {"codex_home": folder / "home", "claude_home": folder / "home", "tmux": False}
+    config = Config(**here, hosts=dict(hosts), ssh_config=folder / "ssh_config")
     async with watching_config(config) as watched:
         yield watched
 
@@ -75,24 +71,16 @@ def workers_of(snapshot: Snapshot | None, host: str) -> list[Worker]:
     return [worker for worker in snapshot.workers if worker.host == host] if snapshot else []
 
 
-def essence(report: dict[str, Any]) -> dict[str, Any]:
+def essence(worker: Worker) -> dict[str, Any]:
     """Return what a host states of a worker, without what depends on when or where it was looked at."""
+    report = msgspec.to_builtins(document(WorkerReport, worker))
     sandbox = report["sandbox"]
     return {
         "id": report["id"].split(":")[-1],
-        "state": report["state"],
-        "fact": report["fact"],
-        "pane": report["pane"],
-        "verdict": sandbox["verdict"],
-        "configured": sandbox["configured"],
-        "got": sandbox["got"],
+        **{name: report[name] for name in ("state", "fact", "pane")},
+        **{name: sandbox[name] for name in ("verdict", "configured", "got")},
         "findings": [(finding["kind"], finding["message"]) for finding in sandbox["findings"]],
     }
-
-
-def as_document(worker: Worker) -> dict[str, Any]:
-    written: dict[str, Any] = msgspec.to_builtins(document(WorkerReport, worker))
-    return written
 
 
 async def test_states_and_verdicts_are_those_of_the_hosts(
@@ -111,39 +99,37 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
     await until(lambda: flagged.run_tmux(*is_over).strip() == "1", "the end of the run")
 
     async with watching(tmp_path, **ssh_hosts(build1, gpu2)) as watched:
-        waiting = await watched.until(lambda w: w.host == "build1" and thread_in(State.WAITING_APPROVAL)(w))
-        done = await watched.until(lambda w: w.host == "gpu2" and thread_in(State.COMPLETED)(w))
-        await watched.until(lambda w: w.id == done.id and w.sandbox.verdict == "mismatch")
+        waiting = await watched.until(thread_in(State.WAITING_APPROVAL), host="build1")
+        done = await watched.until(thread_in(State.COMPLETED), host="gpu2")
+        await watched.until(id=done.id, verdict="mismatch")
 
         # beside them, another agentdash on each host
         async with directly(asking) as at_build1, directly(flagged) as at_gpu2:
             for name, there in (("build1", at_build1), ("gpu2", at_gpu2)):
 
                 def is_equal(name: str = name, there: Watched = there) -> bool:
-                    shown = [essence(as_document(w)) for w in workers_of(watched.snapshot, name)]
-                    seen = [essence(as_document(w)) for w in (there.snapshot or Snapshot(0.0)).workers]
+                    shown = [essence(w) for w in workers_of(watched.snapshot, name)]
+                    seen = [essence(w) for w in (there.snapshot or Snapshot(0.0)).workers]
                     return bool(shown) and shown == seen
 
                 await until(is_equal, f"the workers of {name} as they are seen there")
 
         # cut: the sshd and its sessions are killed
         gpu2.stop()
-        lost = await watched.until(lambda w: w.id == done.id and w.state is State.UNREACHABLE)
+        lost = await watched.until(id=done.id, state=State.UNREACHABLE)
         assert "no news from gpu2" in lost.assessment.why
         assert not lost.needs_you
         await watched.until_snapshot(
             lambda each: {w.state for w in workers_of(each, "build1")} == {State.WAITING_APPROVAL}
         )
         gpu2.start()
-        await watched.until(
-            lambda w: w.id == done.id and w.state is State.COMPLETED and w.sandbox.verdict == "mismatch"
-        )
+        await watched.until(id=done.id, state=State.COMPLETED, verdict="mismatch")
 
         # stopped: the connection stays, and nothing comes over it
         assert build1.signal_agentdash(signal.SIGSTOP) == 1
-        await watched.until(lambda w: w.id == waiting.id and w.state is State.UNREACHABLE)
+        await watched.until(id=waiting.id, state=State.UNREACHABLE)
         build1.signal_agentdash(signal.SIGCONT)
-        await watched.until(lambda w: w.id == waiting.id and w.state is State.WAITING_APPROVAL)
+        await watched.until(id=waiting.id, state=State.WAITING_APPROVAL)
 
 
 async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
@@ -153,12 +139,9 @@ async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
     without, old = ssh_host("without", lab), ssh_host("old", lab)
     without.agentdash.unlink()
     old.agentdash.write_text("#!/bin/sh\necho 'Error: No such option: --no-hosts' >&2\nexit 2\n")
-    (tmp_path / "closed").mkdir()
-    async with watching(
-        tmp_path,
-        {**ssh_hosts(without, old)["hosts"], "nowhere": HostSettings(ssh="127.0.0.1:1")},
-        ssh_hosts(without, old)["ssh_config"],
-    ) as watched:
+    known = ssh_hosts(without, old)
+    known["hosts"]["nowhere"] = HostSettings(ssh="127.0.0.1:1")
+    async with watching(tmp_path, **known) as watched:
 
         def details() -> dict[str, str]:
             links = watched.snapshot.hosts if watched.snapshot else ()
@@ -170,8 +153,7 @@ async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
             "nowhere": "Connection refused",
         }
         await until(
-            lambda: all(reason in details().get(name, "") for name, reason in reasons.items()),
-            "the reason of each host",
+            lambda: all(reason in details().get(name, "") for name, reason in reasons.items()), "the reasons"
         )
 
 
@@ -194,3 +176,68 @@ async def test_workers_in_a_container(codex: OpenLab, tmp_path: Path) -> None:
         worker.wait(timeout=scaled(60))
     finally:
         container.stop()
+
+
+# ---------------------------------------------------------------- shared connections
+
+_LISTENER = (
+    "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\n"
+    "c = s.accept()[0]\n"
+    "while data := c.recv(4096): open(sys.argv[2], 'ab').write(data)"
+)
+"""Writes what it is sent to a file."""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[SshHost]:
+    host = SshHost("there", tmp_path, write_program(tmp_path / "agentdash", "echo $SSH_CONNECTION"))
+    (tmp_path / "config").write_text(
+        f"{host.client_config}\n  ControlMaster auto\n  ControlPath {tmp_path}/m\n"
+    )
+    yield host
+    host.stop()
+
+
+@contextmanager
+def own_master(folder: Path) -> Iterator[None]:
+    ssh = ("ssh", "-F", str(folder / "config"), "-M", "-N", "there")
+    with subprocess.Popen(ssh, stdin=subprocess.DEVNULL) as master:
+        try:
+            wait_until((folder / "m").exists, "the master")
+            yield
+        finally:
+            master.terminate()
+
+
+@contextmanager
+def false_master(folder: Path, *wrapper: str) -> Iterator[None]:
+    command = (*wrapper, sys.executable, "-ISc", _LISTENER, str(folder / "m"), str(folder / "told"))
+    with subprocess.Popen(command) as listener:
+        try:
+            wait_until((folder / "m").exists, "the listener")
+            yield
+            assert not (folder / "told").exists()
+        finally:
+            listener.kill()
+
+
+@pytest.mark.parametrize(
+    ("master", "is_shared"),
+    [
+        (own_master, True),
+        (false_master, False),
+        (lambda folder: false_master(folder, "bwrap", "--dev-bind", "/", "/", "--unshare-user"), False),
+        (lambda _: ExitStack(), False),
+    ],
+    ids=["its own", "another program", "in a sandbox", "none"],
+)
+async def test_only_a_proven_master_is_used(
+    host: SshHost, tmp_path: Path, master: Callable[[Path], contextmanager[None]], is_shared: bool
+) -> None:
+    """The agentdash there prints its connection: one for all that share it."""
+    settings = HostSettings(command=str(host.agentdash))
+    argv = carrier("there", settings, tmp_path / "config").argv("")
+    with master(tmp_path):
+        answers = [await run_there(argv, limit_s=scaled(20), max_bytes=1 << 20) for _ in range(2)]
+        assert [answer.code for answer in answers] == [0, 0], answers
+        assert (answers[0].output == answers[1].output) is is_shared

@@ -7,13 +7,11 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from agentdash.model.states import State
 from tests.live import claude
@@ -21,7 +19,6 @@ from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
 from tests.live.model_server import Script
 from tests.live.patience import command_seconds, scaled, until
-from tests.live.supervisor import Supervisor, recipe, rollouts
 from tests.live.tmux import ScriptedLab
 
 FULL = ("-s", "danger-full-access")
@@ -52,7 +49,7 @@ def outcome(waiting: subprocess.Popen[str]) -> tuple[int, str]:
 
 async def test_worker_of_another_cli_whose_pane_closes_has_exited() -> None:
     with claude.ClaudeLab(claude.install(), {"work": [{"hold": "never", "say": "never"}]}) as lab:
-        lab.open_pane("sleep 600", (120, 40))
+        lab.open_pane("sleep 600")
         pane = await lab.tui()
         pane.submit("[[work]] work")
         lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
@@ -72,7 +69,6 @@ async def test_worker_of_another_cli_whose_pane_closes_has_exited() -> None:
         assert [each["id"] for each in workers(lab) if each["kind"] == "pane"] == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
 async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab, tmp_path: Path) -> None:
     """After the end a one-shot command says the same of each as the watch did."""
     worked = [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]
@@ -90,7 +86,7 @@ async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab, t
     with lines.open("wb") as output:  # a pipe that nobody reads would stop it
         watch = lab.begin("status", "--watch", stdout=output)
     try:
-        await until(lambda: rollouts(lab).count('"task_complete"') == 3, "the end of the family")
+        await until(lambda: lab.count_ended() == 3, "the end of the family")
         await until(
             lambda: all(last(thread) == ("completed", "mismatch") for thread in lab.threads()),
             "the end of each, with its verdict, in the watch",
@@ -110,7 +106,6 @@ async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab, t
         assert audited["findings"] == each["sandbox"]["findings"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 async def test_tmux_escape_is_kept_after_its_pane_has_ended(codex: OpenLab) -> None:
     lab = codex({})
     call = f"tmux -S {lab.tmux} new-window -d 'sleep {command_seconds(4)}'"
@@ -184,7 +179,6 @@ def end(lab: Lab, pane: str, number: signal.Signals) -> None:
             os.kill(process.pid, number)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the first look reads /proc")
 async def test_answers_about_short_lives_are_right(codex: OpenLab) -> None:
     """`wait` has only just begun when the workers end, and their panes with them."""
     lab = codex(SHORT)
@@ -209,23 +203,3 @@ async def test_answers_about_short_lives_are_right(codex: OpenLab) -> None:
     lab.model.release("the end")
     answers = {kind: outcome(process) for kind, process in waiting.items()}
     assert answers == {kind: (0, state) for kind, state in STATES.items()}
-
-
-@pytest.mark.parametrize("has_ended", [True, False], ids=["ended before", "waited for"])
-async def test_recipe(codex: OpenLab, tmp_path: Path, has_ended: bool) -> None:
-    """The workers of a supervisor, by the commands of the README, have ended before it asks, or are waited
-    for."""
-    supervisor = Supervisor(codex, tmp_path)
-    tasks = ("good", "denied", "failing")
-    panes = {task: supervisor.start(task) for task in tasks}
-    if has_ended:
-        await until(lambda: rollouts(supervisor.lab).count('"task_complete"') == len(tasks))
-    for task, pane in panes.items():
-        waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
-        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [STATES[task]]), waited.stderr
-    for killed in (False, True):
-        for task, pane in panes.items():
-            if killed:
-                assert supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane)).returncode == 0
-            asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
-            assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [STATES[task]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,15 +53,7 @@ def test_codex_asks_about_a_worker(codex: OpenLab, tmp_path: Path) -> None:
         config.writelines(f"env.{name} = {json.dumps(value)}\n" for name, value in server["env"].items())
         limits = ("startup_timeout_sec", "tool_timeout_sec")
         config.writelines(f"{name} = {scaled(_LIMIT_S):.0f}\n" for name in limits)
-    subprocess.run(
-        [str(lab.binary), "exec", "-s", "read-only", "--skip-git-repo-check", "[[ask]] who is there?"],
-        env={"CODEX_HOME": str(lab.home), "HOME": str(lab.user), "PATH": "/usr/local/bin:/usr/bin:/bin"},
-        cwd=lab.workspace,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=scaled(_LIMIT_S * 3),
-        check=True,
-    )
+    lab.run_codex("exec", "-s", "read-only", "--skip-git-repo-check", "[[ask]] who is there?")
     assert _is_told(lab.model.requests, "codex")
 
 
@@ -71,7 +62,7 @@ def test_claude_asks_about_a_worker(tmp_path: Path) -> None:
     # several times: at the first, Claude Code may not have written its session yet
     script = {"ask": [call, call, call, {"say": "done"}]}
     with claude.ClaudeLab(claude.install(), script) as lab:
-        server = _server(tmp_path, lab.home, CLAUDE_CONFIG_DIR=str(lab.config))
+        server = _server(tmp_path, lab.home, CLAUDE_CONFIG_DIR=str(lab.claude_home))
         config = json.dumps({"mcpServers": {"agentdash": server}})
         allowed = ("--allowedTools", "mcp__agentdash__status")
         assert "done" in lab.print("[[ask]] who is there?", "--mcp-config", config, *allowed)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,7 @@ from hypothesis import strategies as st
 from agentdash.agents.codex.policy_formats import from_profile
 from tests.live.clis import new_root
 from tests.live.codex import install
-from tests.live.patience import scaled
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
+from tests.live.programs import run
 
 FOLDERS = (
     *("ws", "ws/src", "ws/.git", "ws/.codex", "ws/src/.git"),
@@ -50,17 +46,8 @@ class Tree:
         where = ["--sandbox-policy-cwd", cwd, "--command-cwd", cwd]
         arguments = [*where, "--permission-profile", json.dumps(profile), "--"]
         command = [str(self._helper), *arguments, "bash", "-c", TRY, "try", *self.folders]
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            # without the user's .bashrc, which bash may read here too, and what that prints
-            env={**os.environ, "HOME": str(self.root), "BASH_ENV": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=scaled(30),
-        )
+        # without the user's .bashrc, which bash may read here too, and what that prints
+        done = run(command, cwd=cwd, env={**os.environ, "HOME": str(self.root), "BASH_ENV": ""})
         if done.stderr.startswith("bwrap: Can't "):
             reject()  # bwrap cannot build some that deny a directory and name one below it
         assert done.stderr == "", (profile, done.stderr)

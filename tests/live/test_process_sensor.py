@@ -88,12 +88,11 @@ def test_marked_process(observer: Observer, start: Start, tmp_path: Path) -> Non
     assert process.env.items() >= THREAD.items()
     assert process.env.keys().isdisjoint(("CODEX_API_KEY", "OTHER", "PATH"))
     assert os.getpid() in observer.known  # its ancestors come along
-    if sys.platform == "linux":
-        assert observer.host is not None
-        own, host = process.kernel, observer.host.kernel
-        assert own is not None
-        assert host is not None
-        assert (own.net, own.seccomp) == (host.net, host.seccomp)
+    assert observer.host is not None
+    own, host = process.kernel, observer.host.kernel
+    assert own is not None
+    assert host is not None
+    assert (own.net, own.seccomp) == (host.net, host.seccomp)
 
 
 def test_pane_and_the_codex_below_it_only(observer: Observer, start: Start) -> None:

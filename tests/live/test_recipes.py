@@ -17,10 +17,10 @@ import pytest
 
 from tests.live.claude import install as install_claude
 from tests.live.codex import install as install_codex
-from tests.live.patience import scaled, wait_until
-from tests.live.tmux import TmuxServer
+from tests.live.patience import wait_until
+from tests.live.programs import run, write_program
+from tests.live.tmux import ROOT, TmuxServer
 
-ROOT: Final = Path(__file__).parents[2]
 TRANSCRIPT: Final = next((ROOT / "tests/data/claude/2.1.197/off/projects").glob("*/*.jsonl"))
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
 ELSEWHERE: Final = {
@@ -85,7 +85,6 @@ class Machine(TmuxServer):
         super().__init__()
         self.home = folder / "home"
         programs = folder / "bin"
-        programs.mkdir()
         (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
         day = self.home / ".codex" / "sessions" / "2026" / "11" / "20"
         day.mkdir(parents=True)
@@ -102,9 +101,7 @@ class Machine(TmuxServer):
             ("claude", f'exec "{install_claude()}" "$@"'),
             ("aider", "sleep 1000"),
         ):
-            program = programs / name
-            program.write_text(f"#!/bin/sh\n{text}\n")
-            program.chmod(0o755)
+            write_program(programs / name, text)
         kept = {name: os.environ[name] for name in ("LANG", "TZ") if name in os.environ}
         self.tmux_env = {
             **kept,
@@ -120,15 +117,7 @@ class Machine(TmuxServer):
         self.run_tmux("new-window", "-d", "aider")
 
     def run(self, line: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {line}"],
-            capture_output=True,
-            text=True,
-            env=self.tmux_env,
-            cwd=self.home,
-            check=False,
-            timeout=scaled(60),
-        )
+        return run(["bash", "-c", f"set -o pipefail; {line}"], env=self.tmux_env, cwd=self.home)
 
 
 @pytest.fixture(scope="module")

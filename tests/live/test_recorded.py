@@ -48,9 +48,10 @@ def rows(snapshot: Snapshot) -> dict[str, Shown]:
 
 
 def over(snapshot: Snapshot) -> bool:
-    """Return whether a parent and two children have ended."""
+    """Return whether a parent and two children have ended, one of them with a verdict."""
     threads = [w for w in snapshot.workers if w.kind == "codex-thread"]
-    return len(threads) == 3 and all(w.state in (State.COMPLETED, State.BLOCKED_SANDBOX) for w in threads)
+    have_ended = all(w.state in (State.COMPLETED, State.BLOCKED_SANDBOX) for w in threads)
+    return len(threads) == 3 and have_ended and any(w.sandbox.verdict == "match" for w in threads)
 
 
 async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) -> None:
@@ -91,7 +92,11 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
     assert rows(build_snapshot([fleet for at, fleet in past if at <= seen[-1].at][-1], seen[-1].at)) == last
     assert {row.findings for row in last.values()} == {(), ("denied-filesystem",)}
     assert last[parent].pane is not None
-    assert 2 in {row.seccomp for row in last.values()}
+    children = {worker.id: worker for worker in seen[-1].workers if worker.depth == 1}
+    assert {worker.parent for worker in children.values()} == {parent}
+    (above,) = (worker for worker in seen[-1].workers if worker.id == parent)
+    assert set(above.children) == children.keys()
+    assert ("match", 2) in {(row.verdict, row.seccomp) for row in last.values()}
 
 
 async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tm
         await watched.until(thread_in(State.COMPLETED))
 
     (thread,) = lab.threads()
-    (rollout,) = lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
+    (rollout,) = lab.rollouts()
     assert len(leaks(rollout.read_text("utf-8"))) > 100
     recorded = "".join(path.read_text("utf-8") for path in sorted(journal.iterdir()))
     assert "import time; time.sleep" in recorded

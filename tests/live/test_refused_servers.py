@@ -18,7 +18,8 @@ import pytest
 
 from tests.live.clis import new_root
 from tests.live.codex import install
-from tests.live.patience import scaled, wait_until
+from tests.live.patience import wait_until
+from tests.live.programs import run, write_program
 from tests.live.tmux import outer_environment
 
 PROGRAM = Path(sys.executable).parent / "agentdash"
@@ -40,9 +41,7 @@ class Stage:
         self.workspace.mkdir()
         self.received = self.folder / "received"
         self.mark = self.root / "escaped"
-        self.script = self.workspace / "script"
-        self.script.write_text(f"#!/bin/sh\necho escaped >> {self.mark}\n", "utf-8")
-        self.script.chmod(0o755)
+        self.script = write_program(self.workspace / "script", f"echo escaped >> {self.mark}")
         self.env = {
             **outer_environment(),
             "HOME": str(self.root),
@@ -71,8 +70,7 @@ class Stage:
         assert server.stdout.readline() == b"listens\n"
 
     def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
-        options = {"cwd": self.root, "capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
-        return subprocess.run(command, env=self.env | env, check=False, timeout=scaled(60), **options)
+        return run(command, env=self.env | env, cwd=self.root)
 
     def agentdash(self, *arguments: str, **env: str) -> str:
         done = self.run(str(PROGRAM), *arguments, **env)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,18 +12,13 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import codex as codex_cli
 from tests.live.conftest import OpenLab
-from tests.live.watched import thread_in, watching
+from tests.live.watched import is_observed, kinds, thread_in, watching
 from tests.live.workers import opencode_command
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
 VERSIONS = ("0.114.0", "0.169.0", codex_cli.VERSION)
 WORKSPACE = ("-s", "workspace-write")
 FULL = ("-s", "danger-full-access")
-LEAKED = (
-    "-c",
-    'shell_environment_policy.set={CODEX_SANDBOX="seatbelt",CODEX_SANDBOX_NETWORK_DISABLED="1"}',
-)
+LEAKED = ("-c", 'shell_environment_policy.set={CODEX_SANDBOX="seatbelt",CODEX_SANDBOX_NETWORK_DISABLED="1"}')
 PROBE = """\
 echo "== identity"
 whoami; pwd; uname -s
@@ -103,12 +97,9 @@ async def test_reports(codex: OpenLab, version: str) -> None:
     async with watching(lab) as watched:
         for report in reports:
             lab.exec(f"[[{report.name}]] go", *report.flags)
+            judged = {} if report.verdict in (None, "unverified") else {"verdict": report.verdict}
             ended[report.name] = await watched.until(
-                lambda w, report=report: (
-                    w.name == f"[[{report.name}]] go"
-                    and thread_in(report.state)(w)
-                    and (report.verdict in (None, "unverified") or w.sandbox.verdict == report.verdict)
-                )
+                thread_in(report.state), name=f"[[{report.name}]] go", **judged
             )
     threads = {thread["id"]: thread for thread in lab.document("check")["threads"]}
     for report in reports:
@@ -148,12 +139,7 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write", *settings)
         nested = await watched.until(
-            lambda w: (
-                w.kind == "process"
-                and w.state is State.RUNNING
-                and w.parent is not None
-                and w.sandbox.got.sandboxed is not None
-            )
+            is_observed, lambda w: w.parent is not None, kind="process", state=State.RUNNING
         )
         assert nested.agent.name == "opencode"
         assert nested.parent in lab.threads()
@@ -169,4 +155,4 @@ async def test_a_sandbox_that_cannot_start_is_found(codex: OpenLab) -> None:
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "read-only", "-c", "features.use_legacy_landlock=true")
         found = await watched.until(thread_in(State.BLOCKED_SANDBOX, State.COMPLETED))
-    assert {str(finding.kind) for finding in found.sandbox.findings} == {"sandbox-cannot-start"}
+    assert kinds(found) == {"sandbox-cannot-start"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,10 +12,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 
 from tests.live.endless_app_server import serving
-from tests.live.patience import scaled, wait_until
+from tests.live.patience import wait_until
+from tests.live.programs import run
 from tests.live.terminal import END_LIMIT_S, Terminal
 from tests.live.tmux import TmuxServer, outer_environment
 
@@ -109,13 +110,13 @@ def is_handled(pid: int, number: int) -> bool:
 def test_stop_and_continue(start: Open) -> None:
     terminal = start("demo")
     terminal.until_ready()
+    process = psutil.Process(terminal.process.pid)
     for _ in range(3):
-        terminal.process.send_signal(signal.SIGSTOP)
-        terminal.until(lambda: state_of(terminal.process.pid) == "T", "the stop")
-        terminal.process.send_signal(signal.SIGCONT)
+        process.suspend()
+        terminal.until(lambda: process.status() == psutil.STATUS_STOPPED, "the stop")
+        process.resume()
         terminal.until_written(2_000, "the screen, painted again")
-    threads = [path.read_text().strip() for path in Path(f"/proc/{terminal.process.pid}/task").glob("*/comm")]
-    assert len(threads) < 8, threads  # each SIGCONT would start one more reader of keys
+    assert process.num_threads() < 8  # each SIGCONT would start one more reader of keys
     terminal.press(b"?")
     terminal.until_written(2_000, "the help")
     terminal.press(b"\x11")
@@ -126,36 +127,36 @@ def test_stop_and_continue(start: Open) -> None:
 def test_ctrl_z_suspends_and_fg_continues(state: Path) -> None:
     with TmuxServer(environment(state)) as server:
         tmux = server.run_tmux
-        tmux("new-session", "-d", "-x", "100", "-y", "30", "bash --norc --noprofile -i")
-        tmux("select-pane", "-T", "title of the shell")
-        tmux("send-keys", f"echo be'fore'; {sys.executable} -m agentdash demo", "Enter")
-        wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
+
+        def screen() -> str:
+            return tmux("capture-pane", "-p")
 
         def title() -> str:
             return tmux("display", "-p", "#{pane_title}").strip()
 
+        tmux("new-session", "-d", "-x", "100", "-y", "30", "bash --norc --noprofile -i")
+        tmux("select-pane", "-T", "title of the shell")
+        tmux("send-keys", f"echo be'fore'; {sys.executable} -m agentdash demo", "Enter")
+        wait_until(lambda: "DEMO" in screen(), "the dashboard")
+
         for _ in range(2):
             tmux("send-keys", "C-z")
-            wait_until(lambda: "Stopped" in tmux("capture-pane", "-p"), "the shell")
+            wait_until(lambda: "Stopped" in screen(), "the shell")
             assert title() == "title of the shell"
-            assert "DEMO" not in tmux("capture-pane", "-p")
+            assert "DEMO" not in screen()
             assert tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["0", "0"]
             tmux("send-keys", "fg", "Enter")
-            wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard, continued")
+            wait_until(lambda: "DEMO" in screen(), "the dashboard, continued")
             wait_until(lambda: title().startswith("agentdash"), "the title")
             tmux("send-keys", "?")
-            wait_until(lambda: HELP in tmux("capture-pane", "-p"), "the help")
+            wait_until(lambda: HELP in screen(), "the help")
             tmux("send-keys", "Escape")
-            wait_until(lambda: HELP not in tmux("capture-pane", "-p"), "the list")
+            wait_until(lambda: HELP not in screen(), "the list")
         tmux("send-keys", "C-q")
-        wait_until(lambda: "DEMO" not in tmux("capture-pane", "-p"), "the end")
+        wait_until(lambda: "DEMO" not in screen(), "the end")
         tmux("send-keys", "echo code=$?", "Enter")
-        wait_until(lambda: "code=0" in tmux("capture-pane", "-p"), "the shell")
+        wait_until(lambda: "code=0" in screen(), "the shell")
         assert title() == "title of the shell"
-
-
-def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 # ---------------------------------------------------------------- vanished terminals
@@ -199,8 +200,8 @@ def test_killed_tmux(state: Path, how: str) -> None:
 
 
 def is_running(pid: int) -> bool:
-    with suppress(OSError):
-        return state_of(pid) != "Z"
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
 
 
@@ -218,16 +219,8 @@ def is_running(pid: int) -> bool:
 def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: str) -> None:
     master, slave = pty.openpty()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "agentdash", *command],
-            stdin=slave if missing == "output" else subprocess.DEVNULL,
-            stdout=slave if missing == "input" else subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(state),
-            timeout=scaled(30),
-            check=False,
-        )
+        there = {"output": {"stdin": slave}, "input": {"stdout": slave}}.get(missing, {})
+        done = run([sys.executable, "-m", "agentdash", *command], env=environment(state), **there)
     finally:
         os.close(master)
         os.close(slave)

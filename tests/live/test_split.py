@@ -15,6 +15,7 @@ import pytest
 
 from tests.live.conftest import Screens
 from tests.live.patience import wait_until
+from tests.live.programs import run
 from tests.live.tmux import ROOT, default_server
 
 Tmux = Callable[..., str]
@@ -38,8 +39,7 @@ def tmux(
 def split(tmux: Tmux, *flags: str) -> subprocess.CompletedProcess[str]:
     socket, pid = tmux("display", "-p", "#{socket_path} #{pid}").split()
     env = {**os.environ, "TMUX": f"{socket},{pid},0", "TMUX_PANE": "%0", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "agentdash", "split", *flags]
-    return subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    return run([sys.executable, "-m", "agentdash", "split", *flags], env=env)
 
 
 def sizes(tmux: Tmux) -> list[str]:

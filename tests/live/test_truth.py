@@ -7,37 +7,24 @@ import asyncio
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentdash.model.states import State
-from agentdash.model.worker import Worker
-from tests.live import walks
 from tests.live.codex import MENU, UNTIL_LET_GO, VERSION
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, until, wait_until
-from tests.live.watched import Watched, is_judged, thread_in, watching
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
+from tests.live.watched import in_pane, is_judged, is_observed, kinds, thread_in, watching
 
 FULL = ("-s", "danger-full-access")
+ONLINE = ("-c", "sandbox_workspace_write.network_access=true")
 HELD = {
     "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
     + UNTIL_LET_GO
 }
 """A command that prints its flags, and runs until it was observed."""
-
-
-def is_observed(worker: Worker) -> bool:
-    """Return whether a command of a thread was seen while it ran, and judged."""
-    return worker.kind == "codex-thread" and worker.sandbox.got.seccomp is not None and is_judged(worker)
-
-
-def kinds(worker: Worker) -> list[str]:
-    return sorted(f.kind for f in worker.sandbox.findings)
 
 
 async def test_two_tuis_of_one_daemon(codex: OpenLab) -> None:
@@ -46,26 +33,16 @@ async def test_two_tuis_of_one_daemon(codex: OpenLab) -> None:
     async with watching(lab) as seen:
         for name in ("first", "second"):
             pane = await lab.tui()
-            fresh = await seen.until(lambda w, pane=pane: w.kind == "pane" and walks.is_in(w, pane))
+            fresh = await seen.until(in_pane(pane), kind="pane")
             assert fresh.agent.name == "codex"
             pane.submit(f"[[work]] {name}")
             await seen.until(
-                lambda w, pane=pane: (
-                    w.kind == "codex-thread"
-                    and walks.is_in(w, pane)
-                    and "is running (pid" in w.assessment.why
-                )
+                in_pane(pane), lambda w: "is running (pid" in w.assessment.why, kind="codex-thread"
             )
             lab.let_go()
-            found = await seen.until(
-                lambda w, name=name: w.state is State.COMPLETED and w.name == f"[[work]] {name}"
-            )
-            assert walks.is_in(found, pane)
+            await seen.until(in_pane(pane, State.COMPLETED), name=f"[[work]] {name}")
             (lab.workspace / "go").unlink()
-    heads = [
-        json.loads(path.read_bytes().partition(b"\n")[0])["payload"]
-        for path in lab.home.glob("sessions/*/*/*/*.jsonl")
-    ]
+    heads = [json.loads(path.read_bytes().partition(b"\n")[0])["payload"] for path in lab.rollouts()]
     assert {head["originator"] for head in heads} == {"codex-tui"}
 
 
@@ -75,42 +52,24 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
     async with watching(lab) as seen:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
-        waiting = await seen.until(  # the status feed may be ahead of the rollout, which has the command
-            lambda w: thread_in(State.WAITING_APPROVAL)(w) and "touch allowed" in w.assessment.why
+        # the status feed may be ahead of the rollout, which has the command
+        waiting = await seen.until(
+            thread_in(State.WAITING_APPROVAL), lambda w: "touch allowed" in w.assessment.why
         )
         document = await asyncio.to_thread(lab.document, "status")
         assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
         await pane.answer(MENU, "y")
-        running = await seen.until(lambda w: thread_in(State.RUNNING)(w) and bool(w.pids) and is_observed(w))
+        running = await seen.until(thread_in(State.RUNNING), lambda w: bool(w.pids), is_observed, is_judged)
         assert running.id == waiting.id
-        assert (kinds(running), running.sandbox.findings[0].direction) == (["escalated-flag-left"], "label")
+        assert (kinds(running), running.sandbox.findings[0].direction) == ({"escalated-flag-left"}, "label")
         lab.let_go()
         done = await seen.until(thread_in(State.COMPLETED))
     got = done.sandbox.got
     assert (got.seccomp, got.network_namespace, got.network_flag) == (0, "host", "1")
-    assert kinds(done) == ["escalated-flag-left"]
+    assert kinds(done) == {"escalated-flag-left"}
     assert (done.sandbox.applied or "").startswith(
         "no sandbox launcher above it; asked to leave the sandbox (ended)"
     )
-
-
-async def test_child_is_below_its_parent_and_has_its_sandbox(codex: OpenLab) -> None:
-    lab = codex(
-        {
-            "parent": [{"spawn": ["child"]}, {"wait": True}, {"say": "both done"}],
-            "child": [HELD, {"say": "child done"}],
-        }
-    )
-    async with watching(lab) as seen:
-        (await lab.tui()).submit("[[parent]] go")
-        child = await seen.until(lambda w: w.depth == 1 and bool(w.pids))
-        parent = await seen.until(lambda w: child.id in w.children and w.pane is not None)
-        assert child.parent == parent.id
-        await seen.until(lambda w: w.id == child.id and is_observed(w))
-        lab.let_go()
-        await seen.until(
-            lambda w: w.id == child.id and w.state is State.COMPLETED and w.sandbox.verdict == "match"
-        )
 
 
 @pytest.mark.parametrize(
@@ -118,13 +77,7 @@ async def test_child_is_below_its_parent_and_has_its_sandbox(codex: OpenLab) -> 
     [
         (("-s", "read-only"), "files read-only, network off", 2, "own", "1"),
         (("-s", "workspace-write"), "files workspace, network off", 2, "own", "1"),
-        (
-            ("-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"),
-            "files workspace, network on",
-            2,
-            "host",
-            "unset",
-        ),
+        (("-s", "workspace-write", *ONLINE), "files workspace, network on", 2, "host", "unset"),
         (FULL, None, 0, "host", "unset"),
     ],
     ids=["read-only", "workspace", "workspace-network", "full"],
@@ -140,7 +93,7 @@ async def test_policy_and_observation_match(
     lab = codex({"work": [HELD, {"say": "all done"}]})
     async with watching(lab) as seen:
         lab.exec("[[work]] go", *flags)
-        running = (await seen.until(is_observed)).sandbox
+        running = (await seen.until(is_observed, is_judged, kind="codex-thread")).sandbox
         if applied is not None:
             assert running.applied_policy is not None
             assert running.configured is not None
@@ -149,13 +102,9 @@ async def test_policy_and_observation_match(
         lab.let_go()
         done = await seen.until(thread_in(State.COMPLETED))
     got = done.sandbox.got
-    assert (done.sandbox.verdict, kinds(done)) == ("match", [])
-    assert (got.seccomp, got.network_namespace, got.network_flag, got.sandbox_flag) == (
-        seccomp,
-        namespace,
-        network_flag,
-        "unset",
-    )
+    assert (done.sandbox.verdict, kinds(done)) == ("match", set())
+    assert (got.seccomp, got.network_namespace) == (seccomp, namespace)
+    assert (got.network_flag, got.sandbox_flag) == (network_flag, "unset")
 
 
 async def test_denial_from_codex_log_only(codex: OpenLab) -> None:
@@ -180,36 +129,16 @@ async def test_denial_from_codex_log_only(codex: OpenLab) -> None:
 async def test_codex_inside_a_sandbox(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": f"sleep {command_seconds(4)}"}, {"say": "all done"}]})
     inner = shlex.join([str(lab.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] go"])
-    settings = (
-        "sandbox_mode=workspace-write",
-        "sandbox_workspace_write.network_access=true",
-        f'sandbox_workspace_write.writable_roots=["{lab.home}"]',
-    )
-    options = [word for setting in settings for word in ("-c", setting)]
+    roots = ("-c", f'sandbox_workspace_write.writable_roots=["{lab.home}"]')
+    options = ("-c", "sandbox_mode=workspace-write", *ONLINE, *roots)
     async with watching(lab) as seen:
         lab.pane(shlex.join([str(lab.binary), "sandbox", *options, "--", "sh", "-c", f"{inner} </dev/null"]))
         nested = await seen.until(lambda w: "nested-sandbox" in kinds(w))
-    assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", ["nested-sandbox"])
+    assert (nested.sandbox.verdict, kinds(nested)) == ("mismatch", {"nested-sandbox"})
 
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
 
 CASES = [("exec", "0.169.0"), ("exec", VERSION), ("tui", VERSION)]
 FORGE = "CODEX_SANDBOX=seatbelt CODEX_THREAD_ID={} sh -c '{}'"
-
-
-async def observed(watched: Watched, thread: str | None = None, *, parent: bool | None = None) -> Worker:
-    """Wait for a live command of a thread, and for its verdict."""
-    return await watched.until(
-        lambda w: (
-            w.kind == "codex-thread"
-            and thread in (None, w.id)
-            and parent in (None, w.parent is not None)
-            and bool(w.pids)
-            and w.sandbox.got.sandboxed is not None
-            and is_judged(w)
-        )
-    )
 
 
 @pytest.mark.parametrize(("how", "version"), CASES)
@@ -222,7 +151,7 @@ async def test_a_worker_names_the_thread_of_another(how: str, version: str, code
             (await lab.tui()).submit("[[victim]] go")
         else:
             lab.exec("[[victim]] go")
-        found = await observed(watched)
+        found = await watched.until(is_observed, is_judged, lambda w: bool(w.pids), kind="codex-thread")
         assert (found.sandbox.verdict, found.sandbox.findings) == ("match", ())
         forged = FORGE.format(found.id, UNTIL_LET_GO)
         lab.model.script = {**script, "forger": [{"run": forged}, {"say": "all done"}]}
@@ -230,9 +159,7 @@ async def test_a_worker_names_the_thread_of_another(how: str, version: str, code
             (await lab.tui()).submit("[[forger]] go")
         else:
             lab.exec("[[forger]] go", "-s", "danger-full-access")
-        named = await watched.until(
-            lambda w: w.id == found.id and any("not counted" in t.by for t in w.links)
-        )
+        named = await watched.until(lambda w: any("not counted" in t.by for t in w.links), id=found.id)
         assert (named.sandbox.verdict, named.sandbox.findings) == ("match", ())
         lab.let_go()
 
@@ -257,22 +184,20 @@ async def test_a_side_chat_asks_beside_its_conversation(codex: OpenLab) -> None:
         pane.keys("Enter")
         await pane.shows("Ask a follow-up question")
         pane.submit("[[side]] the side chat")
-        asking = await watched.until(
-            lambda w: w.state is State.WAITING_APPROVAL and w.part == "side chat, in front"
-        )
+        asking = await watched.until(state=State.WAITING_APPROVAL, part="side chat, in front")
         assert asking.name == "[[side]] the side chat"
-        found = await watched.until(lambda w: w.part == "main conversation, not in front")
+        found = await watched.until(part="main conversation, not in front")
         assert (found.state, found.pane) == (State.COMPLETED, asking.pane)
         snapshot = watched.snapshot
         assert snapshot is not None
         assert {worker.id for worker in snapshot.workers} == {asking.id, found.id}
         await pane.answer("Would you like to run", "y")
-        await watched.until(lambda w: w.id == asking.id and w.state is State.COMPLETED)
+        await watched.until(id=asking.id, state=State.COMPLETED)
 
 
 def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab) -> None:
     """A sandboxed command reaches less than one without a sandbox, and the other's directory is a target."""
-    step = {"tool": "exec_command", "args": {"cmd": "sleep 1000", "yield_time_ms": 500}}
+    step = {"run": "sleep 1000", "yield_ms": 500}
     script = {name: [step, {"hold": "end"}, {"say": "done"}] for name in ("boxed", "free")}
     lab = codex(script)
     subprocess.run(["git", "init", "--quiet", "-b", "topic", str(lab.workspace)], check=True)

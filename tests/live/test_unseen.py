@@ -1,5 +1,5 @@
 """A real Codex sends the same to its model provider, and keeps the same files, whether agentdash looks or
-not."""
+not; and what its status feed tells."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from typing import Any, Final
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect.clock import SystemClock
-from agentdash.model.events import Event
-from tests.live.codex import VERSION, Lab, Pane
+from agentdash.model.events import Event, SourceSeen, StatusPushed
+from tests.live.codex import MENU, VERSION, Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 
 VERSIONS: Final = ("0.160.0", VERSION)
 """The first with a shared app-server, and the newest one."""
 COMMANDS: Final = (
-    ("status", "--json"),
-    ("explain", "THREAD"),
-    ("reach", "THREAD"),
-    ("doctor",),
-    ("check", "THREAD"),
-    ("sessions", "--json"),
+    "status --json",
+    "explain THREAD",
+    "reach THREAD",
+    "doctor",
+    "check THREAD",
+    "sessions --json",
 )
 _CHANCE: Final = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:call|fc|msg|resp|ctc)_[0-9a-f]{12}"
@@ -58,12 +59,8 @@ async def test_requests_stay_equal(version: str, codex: OpenLab) -> None:
 
 
 def _steps(number: int) -> list[dict[str, Any]]:
-    return [
-        {"hold": f"first{number}"},
-        {"run": "true"},
-        {"hold": f"second{number}"},
-        {"say": f"end {number}."},
-    ]
+    end = {"say": f"end {number}."}
+    return [{"hold": f"first{number}"}, {"run": "true"}, {"hold": f"second{number}"}, end]
 
 
 async def _turn(
@@ -84,7 +81,7 @@ async def _turn(
     lab.model.release(f"first{number}")
     await until(lambda: len(_own(lab)) == seen + 2, "the second request")
     if thread is not None:
-        await asyncio.gather(*(_run(lab, thread, *arguments) for arguments in COMMANDS))
+        await asyncio.gather(*(_run(lab, thread, command) for command in COMMANDS))
         feed = StatusFeed(lab.home, SystemClock())
         assert await feed.poll(1.0, timeout=scaled(30))
         assert await feed.poll(1.0, timeout=scaled(30))  # connected again
@@ -127,13 +124,8 @@ async def test_files_and_tmux_stay_equal(codex: OpenLab) -> None:
     """No file of a home whose server was killed changes, and nothing that a user of tmux can see."""
     lab = codex({"turn0": [{"run": "true"}, {"say": "end 0."}]})
     pane = await lab.tui()
-    for hook in (
-        "client-attached",
-        "client-detached",
-        "client-session-changed",
-        "client-resized",
-        "alert-activity",
-    ):
+    clients = ("client-attached", "client-detached", "client-session-changed", "client-resized")
+    for hook in (*clients, "alert-activity"):
         lab.run_tmux("set-hook", "-g", hook, f"set-buffer -b fired {hook}")
     lab.run_tmux("set-option", "-g", "monitor-activity", "on")
     pane.submit("[[turn0]] go")
@@ -144,8 +136,8 @@ async def test_files_and_tmux_stay_equal(codex: OpenLab) -> None:
     lab.stop_daemon()
     await until(lambda: not _processes(lab), "the end of Codex")
     files, shown = _files(lab.root), _tmux(lab)
-    for arguments in COMMANDS:
-        await _run(lab, thread, *arguments)
+    for command in COMMANDS:
+        await _run(lab, thread, command)
     changed = {path for path, _ in _files(lab.root).items() ^ files.items()}
     assert changed == set()
     assert _tmux(lab) == shown
@@ -179,23 +171,69 @@ def _tmux(lab: Lab) -> list[str]:
     return [panes, *(lab.run_tmux(*each.split()) for each in others)]
 
 
-async def _run(lab: Lab, thread: str, *arguments: str) -> None:
-    words = [thread if word == "THREAD" else word for word in arguments]
-    done = await asyncio.to_thread(lab.agentdash, *words)
+async def _run(lab: Lab, thread: str, command: str) -> None:
+    done = await asyncio.to_thread(lab.agentdash, *command.replace("THREAD", thread).split())
     assert done.returncode in (0, 1), done.stderr
 
 
 @asynccontextmanager
-async def _feed(lab: Lab) -> AsyncIterator[None]:
-    def emit(_: Sequence[Event]) -> None:
-        pass
-
-    feed = StatusFeed(lab.home, SystemClock())
-    task = asyncio.create_task(feed.stream(emit))
+async def _feed(lab: Lab) -> AsyncIterator[list[Event]]:
+    """Connect to the status feed for the block; yield what it tells."""
+    feed, told = StatusFeed(lab.home, SystemClock()), list[Event]()
+    task = asyncio.create_task(feed.stream(told.extend))
     try:
         await until(lambda: feed.connected, "the feed")
-        yield
+        yield told
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+# ---------------------------------------------------------------- the status feed
+
+ASK: Final = [{"run": "touch allowed", "escalate": "May I?"}, {"say": "all done"}]
+
+
+async def test_late_connection_gets_pending_approvals(codex: OpenLab) -> None:
+    lab = codex({"ask": ASK})
+    feed = StatusFeed(lab.home, SystemClock())
+    assert await feed.poll(5.0) == []  # no daemon yet
+    pane = await lab.tui()
+    pane.submit("[[ask]] go")
+    await pane.shows(MENU)
+    [thread] = lab.threads()
+    flags = ("waitingOnApproval",)
+    asking = StatusPushed(at=5.0, thread=thread, status="active", flags=flags, cwd=str(lab.workspace))
+    connected = SourceSeen(at=5.0, name="codex feed", ok=True, detail="connected")
+    assert await feed.poll(5.0, timeout=scaled(30)) == [asking, connected]
+    lab.run_tmux("kill-session", "-t", pane.id)  # the prompt outlives its TUI
+    assert replace(asking, at=6.0) in await feed.poll(6.0, timeout=scaled(30))
+
+
+async def test_connection_is_no_subscriber_of_a_spawned_child(codex: OpenLab) -> None:
+    """Codex subscribes clients to spawned threads; it must not ask agentdash for approvals."""
+    parent = [{"spawn": ["child"]}, {"wait": True}, {"say": "all done"}]
+    lab = codex({"parent": parent, "child": [{"hold": "child"}, *ASK]})
+    pane = await lab.tui()
+    async with _feed(lab) as told:
+
+        async def tells(status: str, *flags: str) -> None:
+            """Wait for a status of the child, and forget what was told before."""
+            wanted = (child, status, flags)
+            await until(lambda: any(wanted == (e.thread, e.status, e.flags) for e in _pushed(told)), status)
+            told.clear()
+
+        pane.submit("[[parent]] go")
+        await until(lambda: any(lab.threads().values()), "a child")
+        [child] = (thread for thread, parent in lab.threads().items() if parent)
+        await tells("active")
+        lab.model.release("child")
+        await tells("active", "waitingOnApproval")
+        await pane.answer(MENU, "y")
+        await tells("idle")
+        await pane.shows("all done")
+
+
+def _pushed(events: Sequence[Event]) -> list[StatusPushed]:
+    return [event for event in events if isinstance(event, StatusPushed)]

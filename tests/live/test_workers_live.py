@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +13,14 @@ import pytest
 from agentdash.agents.session_logs import chats
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
-from agentdash.model.worker import Worker
 from agentdash.replay.library.search import TextSearch
 from agentdash.report.audit import audit
 from tests.live.clis import install
+from tests.live.conftest import Keep
 from tests.live.model_server import Script
-from tests.live.workers import WorkerLab, WorkerPane, watching
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")
+from tests.live.programs import write_program
+from tests.live.watched import in_pane, watching
+from tests.live.workers import WorkerLab
 
 OpenLab = Callable[[Script], WorkerLab]
 WAIT = "until [ -e go ]; do sleep 0.1; done; echo went"
@@ -37,22 +35,9 @@ SCRIPT: Script = {
 
 
 @pytest.fixture
-def workers(report_screens: Callable[[Callable[[], dict[str, str]]], None]) -> Iterator[OpenLab]:
-    """Return a function that opens a lab; end all that runs in the labs after the test."""
-    with ExitStack() as labs:
-
-        def open_lab(script: Script) -> WorkerLab:
-            lab = WorkerLab(script)
-            labs.callback(lab.close)
-            report_screens(lab.screens)
-            return lab
-
-        yield open_lab
-
-
-def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
-    """Whether a worker is that of a pane, in one of these states."""
-    return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
+def workers(keep: Keep[WorkerLab]) -> OpenLab:
+    """Return a function that opens a lab."""
+    return lambda script: keep(WorkerLab(script))
 
 
 PROMPTED, TITLED = ("gemini", "qwen", "copilot"), ("opencode", "kilo")
@@ -73,30 +58,26 @@ async def test_states_and_session(workers: OpenLab, agent: str, monkeypatch: pyt
     lab.configure(agent)
     pane = await lab.start(agent)
     async with watching(lab) as watched:
-        await watched.until(of(pane, State.WAITING_INPUT))
+        await watched.until(in_pane(pane, State.WAITING_INPUT))
         await pane.submit("[[think]] think")
-        await watched.until(of(pane, State.RUNNING))
+        await watched.until(in_pane(pane, State.RUNNING))
         lab.model.release("answer")
-        await watched.until(of(pane, State.COMPLETED))
+        await watched.until(in_pane(pane, State.COMPLETED))
         await pane.submit("[[act]] act")
-        await watched.until(
-            lambda worker: of(pane, State.WAITING_APPROVAL)(worker) and WAIT[:20] in worker.assessment.why
-        )
+        await watched.until(in_pane(pane, State.WAITING_APPROVAL), lambda w: WAIT[:20] in w.assessment.why)
         pane.keys("Enter")
-        await watched.until(of(pane, State.RUNNING))
+        await watched.until(in_pane(pane, State.RUNNING))
         (lab.workspace / "go").touch()
         done = await watched.until(
-            lambda worker: (
-                of(pane, State.COMPLETED)(worker)
-                and (worker.tokens.total, worker.name) == (3720, NAMES[agent])
-                and WAIT in worker.line
-            )
+            in_pane(pane, State.COMPLETED),
+            lambda w: w.tokens.total == 3720 and WAIT in w.line,
+            name=NAMES[agent],
         )
         assert done.tokens.context == 1200
         assert any(link.to.startswith("session ") for link in done.links)
         prompt, state, why = FAILURES.get(agent, ("[[fail]] fail", State.FAILED_PROVIDER, ""))
         await pane.submit(prompt)
-        await watched.until(lambda worker: of(pane, state)(worker) and why in worker.assessment.why)
+        await watched.until(in_pane(pane, state), lambda w: why in w.assessment.why)
     monkeypatch.setenv("HOME", str(lab.user))
     for variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(variable, raising=False)
@@ -114,18 +95,12 @@ async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
     async with watching(lab) as watched:
         for pane, prompt in ((one, "[[one]] first"), (two, "[[two]] second")):
             await pane.submit(prompt)
-            found = await watched.until(
-                lambda worker, pane=pane, prompt=prompt: (
-                    of(pane, State.COMPLETED)(worker) and worker.name == prompt
-                )
-            )
+            found = await watched.until(in_pane(pane, State.COMPLETED), name=prompt)
             assert any("runtime.json has its pid" in link.by for link in found.links)
         await one.submit("/clear")
-        await watched.until(lambda worker: of(one, *State)(worker) and len(worker.links) == 1)
+        await watched.until(in_pane(one), lambda w: len(w.links) == 1)
         await one.submit("[[new]] third")
-        await watched.until(
-            lambda worker: of(one, State.COMPLETED)(worker) and worker.name == "[[new]] third"
-        )
+        await watched.until(in_pane(one, State.COMPLETED), name="[[new]] third")
 
 
 # ---------------------------------------------------------------- sandboxes
@@ -146,9 +121,7 @@ async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) ->
         lab.workspace.mkdir()
         async with watching(lab) as watched:  # its settings are read before it writes them itself
             pane = await lab.start(agent, *arguments, env={"SANDBOX": "0"})
-            found = await watched.until(
-                lambda worker, pane=pane: of(pane, *State)(worker) and bool(worker.sandbox.requested)
-            )
+            found = await watched.until(in_pane(pane), lambda w: bool(w.sandbox.requested))
         assert found.sandbox.verdict == ("mismatch" if is_asked else "match")
         kinds = [finding.kind for finding in found.sandbox.findings]
         assert kinds == [FindingKind.SANDBOX_SILENTLY_OFF] * is_asked
@@ -163,10 +136,7 @@ def _around(lab: WorkerLab) -> tuple[tuple[str, ...], dict[str, str]]:
 
     It looks for files to protect with ripgrep: one that finds none does as well.
     """
-    programs = lab.root / "bin"
-    programs.mkdir()
-    (programs / "rg").write_text("#!/bin/sh\nexit 1\n", "utf-8")
-    (programs / "rg").chmod(0o755)
+    programs = write_program(lab.root / "bin" / "rg", "exit 1").parent
     places = [str(lab.root), "/tmp"]
     settings = {
         "filesystem": {"allowWrite": places, "denyRead": [], "denyWrite": []},
@@ -188,11 +158,7 @@ async def test_sandbox_around_opencode_is_named_by_what_built_it(
     command, env = _around(lab) if around == "srt" else (BWRAP, {})
     pane = await lab.start("opencode", around=command, env=env)
     async with watching(lab) as watched:
-        found = await watched.until(
-            lambda worker: (
-                of(pane, *State)(worker) and bool(worker.sandbox.applied and worker.sandbox.requested)
-            )
-        )
+        found = await watched.until(in_pane(pane), lambda w: bool(w.sandbox.applied and w.sandbox.requested))
     assert (found.sandbox.applied or "").startswith(named)
     assert (found.sandbox.verdict, found.sandbox.findings) == ("unverified", ())
     assert (found.agent.name, found.pane and found.pane.key.id) == ("opencode", pane.id)

@@ -18,8 +18,8 @@ import pytest
 
 from tests.live.clis import new_root
 from tests.live.model_server import Script, ScriptedModel
-from tests.live.patience import scaled, until
-from tests.live.terminal import restore_defaults
+from tests.live.patience import until
+from tests.live.programs import restore_defaults, run
 
 ROOT = Path(__file__).parents[2]
 """The checkout."""
@@ -52,16 +52,8 @@ class TmuxServer:
 
     def run_tmux(self, *arguments: str) -> str:
         """Run a tmux command, and return its output."""
-        done = subprocess.run(
-            [shutil.which("tmux") or "tmux", "-u", "-S", str(self.tmux), "-f", os.devnull, *arguments],
-            env=self.tmux_env,
-            capture_output=True,
-            text=True,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=restore_defaults,
-        )
-        return done.stdout
+        command = [shutil.which("tmux") or "tmux", "-u", "-S", str(self.tmux), "-f", os.devnull, *arguments]
+        return run(command, env=self.tmux_env, check=True, preexec_fn=restore_defaults).stdout
 
     def panes(self) -> list[str]:
         """Return the ids of all panes."""
@@ -104,8 +96,7 @@ def panes(
     given = {**env, "PATH": os.environ["PATH"]}
 
     def tmux(*arguments: str) -> str:
-        command = as_user(["tmux", "-f", os.devnull, *arguments])
-        return subprocess.run(command, env=given, check=True, capture_output=True, text=True).stdout
+        return run(as_user(["tmux", "-f", os.devnull, *arguments]), env=given, check=True).stdout
 
     tmux("new-session", "-d", "-x", "100", "-y", "30", *program)
     try:
@@ -157,6 +148,7 @@ class ScriptedLab(TmuxServer):
         self.root = new_root()
         self.home = self.root / "home"
         """The CODEX_HOME to watch."""
+        self.claude_home = self.root / "claude"
         self.state = self.folder / "state"
         """The XDG_STATE_HOME of agentdash beside it."""
         self.workspace = self.root / "workspace"
@@ -165,7 +157,6 @@ class ScriptedLab(TmuxServer):
         for directory in (self.home, self.workspace, self.user):
             directory.mkdir()
         self.model = ScriptedModel(script)
-        self.model.start()
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command of an agentdash that watches its home, and its tmux server where there is one
@@ -176,15 +167,7 @@ class ScriptedLab(TmuxServer):
 
     def agentdash(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run an agentdash beside it to its end."""
-        return subprocess.run(
-            self.command(*arguments),
-            env={**self.outside, **env},
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=scaled(120),
-        )
+        return run(self.command(*arguments), env={**self.outside, **env})
 
     def document(self, *arguments: str, **env: str) -> Any:
         """Return the JSON document of a command, which may have findings."""
@@ -202,7 +185,7 @@ class ScriptedLab(TmuxServer):
         state = {"XDG_STATE_HOME": str(self.state), "XDG_CONFIG_HOME": str(self.folder / "config")}
         return {**outer_environment(), **state, "PYTHONPATH": str(ROOT)}
 
-    def open_pane(self, command: str, size: tuple[int, int]) -> str:
+    def open_pane(self, command: str, size: tuple[int, int] = (120, 40)) -> str:
         """Start a shell command in a new tmux session, and return the pane's id; the pane remains when the
         command has ended."""
         where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]

@@ -15,15 +15,32 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.journal import Recorder
-from tests.live.codex import Lab
 from tests.live.patience import within
+from tests.live.tmux import ScriptedLab, TmuxPane
 
 Wanted = Callable[[Worker], bool]
+
+
+def is_observed(worker: Worker) -> bool:
+    """Return whether a command of a worker was seen alive."""
+    return worker.sandbox.got.sandboxed is not None
+
+
+def kinds(worker: Worker) -> set[str]:
+    """Return the kinds of its findings."""
+    return {str(finding.kind) for finding in worker.sandbox.findings}
 
 
 def is_judged(worker: Worker) -> bool:
     """Return whether a worker has a verdict: first what was asked for is read, or found to be unreadable."""
     return worker.sandbox.verdict != "unverified"
+
+
+def in_pane(pane: TmuxPane, *states: State) -> Wanted:
+    """Return whether a worker runs in a pane, in one of these states where any are given."""
+    return lambda worker: (
+        worker.pane is not None and worker.pane.key.id == pane.id and worker.state in (states or State)
+    )
 
 
 def thread_in(*states: State) -> Wanted:
@@ -50,10 +67,20 @@ class Watched:
         """Return the newest snapshot."""
         return self._hub.snapshot
 
-    async def until(self, wanted: Wanted) -> Worker:
-        """Wait for a snapshot with a worker that is as wanted; return the worker."""
-        snapshot = await self.until_snapshot(lambda each: any(map(wanted, each.workers)))
-        return next(filter(wanted, snapshot.workers))
+    async def until(self, *wanted: Wanted, **values: object) -> Worker:
+        """Wait for a snapshot with a worker that is as wanted; return the worker.
+
+        Args:
+            wanted: all of these hold of it.
+            values: of its fields, or of those of its sandbox.
+        """
+
+        def fits(worker: Worker) -> bool:
+            found = {name: getattr(worker, name, getattr(worker.sandbox, name, None)) for name in values}
+            return found == values and all(each(worker) for each in wanted)
+
+        snapshot = await self.until_snapshot(lambda each: any(map(fits, each.workers)))
+        return next(filter(fits, snapshot.workers))
 
     async def until_snapshot(
         self, wanted: Callable[[Snapshot], bool], seen: list[Snapshot] | None = None
@@ -96,7 +123,7 @@ async def watching_config(config: Config, journal: Path | None = None) -> AsyncI
     if journal is None:
         hub = Hub(live_sources(config, clock), clock)
     else:
-        recorder = Recorder(journal, clock, version="test", host="here")
+        recorder = Recorder(journal, clock)
         hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
     running = asyncio.create_task(hub.run())
     try:
@@ -108,7 +135,8 @@ async def watching_config(config: Config, journal: Path | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def watching(lab: Lab, journal: Path | None = None) -> AsyncIterator[Watched]:
-    """Run a hub over a lab with Codex, and record it if there is a directory for it."""
-    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), journal) as watched:
+async def watching(lab: ScriptedLab, journal: Path | None = None) -> AsyncIterator[Watched]:
+    """Run a hub over a lab, and record it if there is a directory for it."""
+    config = Config(codex_home=lab.home, claude_home=lab.claude_home, socket_paths=(lab.tmux,))
+    async with watching_config(config, journal) as watched:
         yield watched

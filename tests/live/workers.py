@@ -4,8 +4,7 @@
     pane = await lab.start("gemini", "--yolo", env={"SANDBOX": "0"})
     pane.submit("[[go]] go")
 
-No COLORTERM is set: their screens are those of a plain
-terminal.
+No COLORTERM is set: their screens are those of a plain terminal.
 """
 
 from __future__ import annotations
@@ -14,17 +13,14 @@ import asyncio
 import json
 import os
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentdash.config import Config
 from tests.live.clis import cache, install
 from tests.live.codex import Lab, Pane
 from tests.live.model_server import Script
 from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
-from tests.live.watched import Watched, watching_config
 
 OPENCODE_QUIET: Final = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
 """What it is not to do: behind `OPENCODE_DISABLE_`."""
@@ -123,7 +119,6 @@ class WorkerLab(ScriptedLab):
         *arguments: str,
         env: Mapping[str, str] | None = None,
         around: Sequence[str] = (),
-        size: tuple[int, int] = (100, 30),
     ) -> WorkerPane:
         """Start a CLI in a new tmux session, wait until it is ready for a prompt, and return its pane.
 
@@ -132,12 +127,11 @@ class WorkerLab(ScriptedLab):
             arguments: its arguments.
             env: more variables.
             around: a command that starts it, such as a sandbox.
-            size: of the pane.
         """
         variables = self.environment(agent) | dict(env or {})
         command = [*around, str(install(agent)), *arguments]
         shell = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in variables.items()), *command])
-        pane = WorkerPane(self, self.open_pane(shell, size))
+        pane = WorkerPane(self, self.open_pane(shell, (100, 30)))
         await pane.shows(PROMPTS[agent], 60.0)
         return pane
 
@@ -164,14 +158,6 @@ class WorkerPane(TmuxPane):
         await self.shows(prompt)
         await asyncio.sleep(0.3)  # Gemini CLI takes an Enter that follows at once for a part of a paste
         self.keys("Enter")
-
-
-@asynccontextmanager
-async def watching(lab: WorkerLab) -> AsyncIterator[Watched]:
-    """Run a hub over a lab."""
-    config = Config(codex_home=lab.home, claude_home=lab.root / "claude", socket_paths=(lab.tmux,))
-    async with watching_config(config) as watched:
-        yield watched
 
 
 def _merged(needed: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import Denial, find_denials
+from tests.live.clis import cache
+from tests.live.codex import native_program
+from tests.live.programs import run as run_program
 
 SANDBOXES = ("bwrap", "landlock", "codex", "none")
 LANDLOCK = Path(__file__).with_name("landlock.py")
@@ -65,7 +67,6 @@ class Probe(NamedTuple):
     """A script and the operations in it."""
 
     number: int
-    kind: str
     script: str
     sandbox: str
     operations: tuple[Operation, ...] = ()
@@ -85,8 +86,7 @@ class Truth(NamedTuple):
     """Whether the output names its target."""
 
 
-@dataclass
-class Result:
+class Result(NamedTuple):
     """What happened, and what was read of it."""
 
     probe: Probe
@@ -247,7 +247,7 @@ def _denied(rng: random.Random, number: int, sandbox: str) -> Probe:
             parts.append(f"( {operation.script}\n)")  # `cd` and variables of one do not reach the next
         else:
             parts.append(rng.choice(_WRAPS)(operation.script))
-    return Probe(number, "denied", "\n".join(parts), sandbox, operations)
+    return Probe(number, "\n".join(parts), sandbox, operations)
 
 
 # ---------------------------------------------------------------- what is no denial
@@ -322,7 +322,7 @@ def _quoted(rng: random.Random, number: int, sandbox: str) -> Probe:
     subject = shlex.quote(f"Fix: {rng.choice(_MESSAGES)}")
     setup = f"git add -A && git commit -qm {subject}; echo >> {name}; git commit -qam more"
     files = ((f"{{ws}}/{name}", text), ("{ws}/test_mock.py", test))
-    return Probe(number, "quoted", around.replace("{0}", read), sandbox, files=files, setup=setup)
+    return Probe(number, around.replace("{0}", read), sandbox, files=files, setup=setup)
 
 
 def _ordinary(rng: random.Random, number: int, sandbox: str) -> Probe:
@@ -330,7 +330,7 @@ def _ordinary(rng: random.Random, number: int, sandbox: str) -> Probe:
     if sandbox == "codex" and re.search(r"curl|psql|tmux", script):
         script = "false"
     wrap = rng.choice(("{0}", "{0} 2>&1 | tail -5", "{0}; echo rc=$?", "( {0}\n) || true"))
-    return Probe(number, "ordinary", wrap.replace("{0}", script), sandbox)
+    return Probe(number, wrap.replace("{0}", script), sandbox)
 
 
 def generate(seed: int, n: int, sandboxes: tuple[str, ...] = ("bwrap", "landlock", "none")) -> list[Probe]:
@@ -367,11 +367,8 @@ def run(probe: Probe, base: Path, codex: Path | None = None) -> Result:
             script, output, exit_code=code, outcome="ended", policy=policy, cwd=f"{root}/ws", home=home
         )
         truths = list(_truths(probe, output, root)) if probe.sandbox != "none" else []
-        false = [
-            each
-            for each in denials
-            if not any(_fits(each, truth) for truth in truths) and not _is_own_file(each, probe, root)
-        ]
+        unfit = [each for each in denials if not any(_fits(each, truth) for truth in truths)]
+        false = [each for each in unfit if not _is_own_file(each, probe, root)]
         named = [each for each in denials if each.target is not None]
         missed = [
             truth
@@ -395,19 +392,11 @@ def _bash(command: list[str], root: Path) -> tuple[int, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "NO_UPDATE_NOTIFIER": "1",
-        **dict.fromkeys((f"GIT_{who}_NAME" for who in ("AUTHOR", "COMMITTER")), "a"),
-        **dict.fromkeys((f"GIT_{who}_EMAIL" for who in ("AUTHOR", "COMMITTER")), "a@b"),
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "a"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "a@b"),
     }
-    done = subprocess.run(
-        command,
-        cwd=root / "ws",
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    done = run_program(command, cwd=root / "ws", env=environment, stderr=subprocess.STDOUT, errors="replace")
+    return done.returncode, done.stdout
 
 
 def _prepare(probe: Probe, root: Path) -> None:
@@ -490,10 +479,11 @@ def _is_own_file(denial: Denial, probe: Probe, root: Path) -> bool:
     return target.startswith(kept) and probe.sandbox != "none"
 
 
-def run_all(probes: list[Probe], base: Path, codex: Path | None = None) -> list[Result]:
+def run_all(probes: list[Probe]) -> list[Result]:
     """Run probes side by side."""
+    codex = native_program() if any(probe.sandbox == "codex" for probe in probes) else None
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda probe: run(probe, base, codex), probes))
+        return list(pool.map(lambda probe: run(probe, cache() / "denials", codex), probes))
 
 
 def summary(results: list[Result]) -> str:
@@ -509,18 +499,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--sandbox", choices=SANDBOXES)
-    parser.add_argument("--codex", type=Path)
-    parser.add_argument("--base", type=Path, default=Path.home() / ".cache" / "agentdash-tests" / "denials")
     given = parser.parse_args()
     sandboxes = (given.sandbox,) if given.sandbox else ("bwrap", "landlock", "none")
-    results = run_all(generate(given.seed, given.count, sandboxes), given.base, given.codex)
+    results = run_all(generate(given.seed, given.count, sandboxes))
     for result in [r for r in results if r.false or r.missed][:20]:
         probe = result.probe
-        sys.stdout.write(
-            f"--- {probe.number} {probe.kind} {probe.sandbox}\n{probe.script}\n"
-            f"OUTPUT:\n{result.output[-900:]}\nFALSE {result.false}\nMISSED {result.missed}\n"
-            f"FOUND {result.denials}\n"
-        )
+        found = f"FALSE {result.false}\nMISSED {result.missed}\nFOUND {result.denials}\n"
+        head = f"--- {probe.number} {probe.sandbox}\n{probe.script}\nOUTPUT:\n{result.output[-900:]}\n"
+        sys.stdout.write(head + found)
     sys.stdout.write(f"seed {given.seed}: {summary(results)}\n")
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,8 +27,10 @@ from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.parts import OWN
 from agentdash.sandbox.flags.reader import consistent_hypotheses
 from agentdash.sandbox.flags.state import OTHER
-from tests.oracle.flag_scripts import NAMES, NETWORK, SANDBOX, Draft, Maker, kept_scripts
 
+NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
+SANDBOX = "CODEX_SANDBOX"
+NAMES = (NETWORK, SANDBOX)
 SHELLS = ("bash", "bash", "zsh", "dash")
 """Codex starts the user's shell: mostly bash or zsh."""
 
@@ -45,6 +49,10 @@ class Probe(NamedTuple):
     def __str__(self) -> str:
         head = f"probe {self.number}, {self.shell}, {self.flags}, exit {self.exit_code}"
         return f"{head}\n{self.script}\n-->\n{self.output}"
+
+
+Draft = tuple[str, dict[str, str], str]
+"""A shell, the flags in its environment, and a script."""
 
 
 class Comparison(NamedTuple):
@@ -84,6 +92,190 @@ def compare(probes: Sequence[Probe], *, shell_is_known: bool = False) -> Compari
     return Comparison(len(probes), read, wrong)
 
 
+# ---------------------------------------------------------------- scripts
+
+
+def kept_scripts(kind: str) -> list[str]:
+    """Return the scripts of `flag_scripts.txt` of a kind: `hostile` or `typed`."""
+    blocks = Path(__file__).with_name("flag_scripts.txt").read_text().split("\n%% ")[1:]
+    parts = (block.partition("\n") for block in blocks)
+    return [script.rstrip("\n") for header, _, script in parts if header == kind]
+
+
+GRAMMAR: dict[str, tuple[str, ...]] = {
+    "VALUE": ("seatbelt", "1", "other", "0", ""),
+    "LABEL": ("net=", "flag: ", "sandbox is ", "[", "  x -> ", "A=", "value:", "=== ", "n:"),
+    "DEFAULT": ("", "unset", "none", "<unset>", "(not set)", "-", "no", "off", "MISSING", "n/a"),
+    "PARAMETER": ("$@NAME", "${@NAME}", "${@NAME-@DEFAULT}", "${@NAME:-@DEFAULT}", "${@NAME:-@DEFAULT}"),
+    "FIELD": (
+        "@LABEL@PARAMETER",
+        "@LABEL@PARAMETER",
+        "@LABEL@PARAMETER]",
+        "@LABEL@PARAMETER .",
+        "@LABEL@PARAMETER (done)",
+    ),
+    "PATH": ("out.txt", "/tmp/agentdash-probe-$$", "./e", '"$PWD/env.out"'),
+    # a whole dump, plain filters behind it
+    "DUMPER": (
+        *("env", "env", "printenv", "/usr/bin/env", "command env", "timeout 10 env", "export -p", "set"),
+        *("env -0 | tr '\\0' '\\n'", "tr '\\0' '\\n' </proc/$$/environ", "xargs -0 -n1 </proc/$$/environ"),
+        "cat /proc/self/environ | tr '\\0' '\\n'",
+    ),
+    "SORT": ("", "", "", " | sort", "|sort", " | sort -u", " | LC_ALL=C sort", " | cat", " | sort -r"),
+    "GREP": ("grep", "grep", "grep -E", "egrep", "grep -i", "grep --color=never"),
+    "PATTERN": (
+        *("CODEX", "CODEX_", "CODEX_SANDBOX", "SANDBOX", "NETWORK_DISABLED", "CODEX_SANDBOX_NETWORK"),
+        *("CODEX_SANDBOX=", f"{NETWORK}="),
+    ),
+    "FILTER": ("", " | @GREP @PATTERN", " | @GREP '@PATTERN'", ' | @GREP "@PATTERN"'),
+    "ANYWAY": ("", "", "", "", " || true", " || echo none", " || :", " 2>/dev/null", " 2>&1"),
+    # documented forms
+    "DOCUMENTED": (
+        *("@DUMPER@SORT@FILTER@SORT@ANYWAY",) * 8,
+        *(
+            'echo "@FIELD"',
+            'echo "@FIELD @FIELD"',
+            'echo "@FIELD"; echo "@FIELD"',
+            'echo "@FIELD"\necho "@FIELD"',
+        ),
+        *(
+            "printf '@LABEL%s\\n' \"@PARAMETER\"",
+            "cat <<EOF\n@FIELD\n@FIELD\nEOF\n",
+            "cat <<END\n@FIELD\nEND\n",
+        ),
+        *(
+            "printenv @NAME || echo none",
+            "printenv @NAME || echo ''",
+            "printenv '@NAME'",
+            'echo "v=$(printenv @NAME)"',
+        ),
+        *(
+            f'if @TEST; then echo "set to {sign}"; else echo "not set"; fi'
+            for sign in ("$@NAME", "${@NAME:-}")
+        ),
+        'if [ -z "${@NAME:-}" ]; then echo absent; else echo "there: $@NAME"; fi',
+        *('@TEST && echo "it is $@NAME" || echo missing', '@TEST && printf "%s\\n" "v=$@NAME"'),
+        'case "${@NAME:-}" in "") echo empty;; *) echo "val=$@NAME";; esac',
+        *(
+            "env > @PATH; grep CODEX @PATH",
+            "env | sort > @PATH && cat @PATH",
+            "env | tee e | grep CODEX_SANDBOX",
+        ),
+        'f=$(mktemp); env > "$f"; grep CODEX "$f"; rm -f "$f"',
+        *(
+            'show() { echo "v=${@NAME:-unset}"; }\nshow',
+            'dump() {\n  env | grep "^@NAME="\n}\ndump || echo none',
+        ),
+        'show() { printf "%s=%s\\n" "$1" "$2"; }; show @NAME "$@NAME"',
+    ),
+    "TEST": ('[ -n "$@NAME" ]', '[ -n "${@NAME:-}" ]', 'test -n "${@NAME-}"'),
+    "BASH": (
+        "declare -x@FILTER",
+        'cat <<< "@FIELD @FIELD"',
+        *(
+            f'for v in {" ".join(NAMES)}; do printf {form} "$v" @VIA; done'
+            for form in ("'%s=%s\\n'", '"%s -> %s\\n"')
+        ),
+        f'for v in {" ".join(NAMES)}; do echo "$v=${{!v:-}}"; done',
+    ),
+    "VIA": ('"${!v}"', '"${!v:-}"', '"${!v:-<unset>}"'),
+    # commands of which no line can look like a flag's
+    "QUIET": (
+        *("uname -a", "id", "pwd", "ls -la /tmp | head -3", 'echo "--- env"', "echo", "true", "mkdir -p d"),
+        *("curl -sS --max-time 2 http://127.0.0.1:9/ || true", "cat /etc/os-release | head -2", "cd ."),
+        *("grep -E 'Seccomp|NoNewPrivs' /proc/self/status", "ls /nonexistent", "echo done >&2"),
+        *('echo "home=$HOME user=${USER:-}"', "wc -l notes.md", "date +%s > stamp", 'echo "rc=$?"'),
+        *("for i in 1 2; do echo $i; done", "x=5; echo $((x + 1))", "python3 --version"),
+    ),
+    # what hides, changes or imitates the flags; `flag_scripts.txt` has many more
+    "LOOK": ("env | grep CODEX", "env", "printenv | sort", "export -p", 'echo "n=$@NAME"'),
+    "HOSTILE": (
+        *("cat .env", "grep -rh CODEX_SANDBOX src", "bash printer.sh", "cat notes.md | grep CODEX"),
+        *("export @NAME=@VALUE", "@NAME=@VALUE", "unset @NAME; @LOOK", ". ./.env; @LOOK"),
+        *("@NAME=@VALUE env | grep CODEX", "env -u @NAME sh -c 'echo n=$@NAME'", "env -i env"),
+        *("(export @NAME=@VALUE; env | grep CODEX)", "(@NAME=@VALUE); echo n=$@NAME"),
+        *('eval "$(cat .env)"; env | grep CODEX', "env $(cat .env) env | grep CODEX"),
+        *(": ${@NAME:=@VALUE}; echo n=$@NAME", "cat <<EOF\n@NAME=@VALUE\nEOF\n"),
+        *("env > .env; cat .env; cat env.sample", "env > out.txt; cp .env out.txt; grep CODEX out.txt"),
+        *("env | grep -c CODEX", "env | grep -v CODEX", "env | grep -o 'CODEX[A-Z_]*'", "env | head -3"),
+        *("env | grep CODEX | cut -c1-20", "env | sed 's/=.*/=***/' | grep CODEX", "env | awk '/CODEX/'"),
+        *("env | rg CODEX || true", "env | tr 'a-z' 'A-Z' | grep CODEX", "env | grep -n CODEX"),
+        *("false && env | grep CODEX", "if false; then env | grep CODEX; fi", "cat missing.txt && env"),
+        *("env() { :; }; env | grep CODEX", "alias env='echo CODEX_SANDBOX=seatbelt'; env"),
+        *('echo "n=${@NAME:+1}"', 'echo "n=${@NAME#s}"', 'echo "n=${@NAME:-seatbelt}"'),
+        *('echo "n=${@NAME:-${@NAME:-x}}"', "echo 'n=$@NAME'", '[ -n "$@NAME" ] && echo 1'),
+        *('[ "$@NAME" = 1 ] && echo n=1', "printf '%.4s\\n' \"$@NAME\"", "x=$@NAME; echo $x"),
+        "python3 -c \"import os; print(os.environ.get('@NAME') == 'seatbelt')\"",
+        "python3 -c \"import os; print(os.environ.get('@NAME', '1'))\"",
+        "python3 -c \"import os; os.environ['@NAME'] = '@VALUE'; print(os.environ.get('@NAME'))\"",
+        *("jq -n '{net: env.@NAME}'", "awk 'BEGIN{print length(ENVIRON[\"@NAME\"])}'"),
+        *("set -x; echo n=$@NAME; set +x", "exec 2>/dev/null; echo n=$@NAME", "exit 3", "false"),
+        *('while read -r l; do echo "$l"; done < .env', "trap 'echo @NAME=late' EXIT"),
+        *("echo @VALUE | read @NAME; echo n=$@NAME", "for @NAME in a b; do :; done; echo n=$@NAME"),
+        "export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
+        "export @NAME=@VALUE; tr '\\0' '\\n' < /proc/$$/environ | grep CODEX",
+        *("cat .env; env | grep CODEX", "{ env; cat env.sample; } | sort | grep CODEX", "env & wait"),
+        *('sh -c "echo n=$@NAME"', "env @NAME=@VALUE sh -c 'echo n=$@NAME m=$@NAME'"),
+    ),
+    "BETWEEN": ("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || "),
+    "HEADER": (*("",) * 28, "set -e\n", "set -u\n", "#!/bin/sh\n", "# look\n", "set -eu\n"),
+}
+"""What each name behind an `@` may stand for."""
+
+
+class Maker(NamedTuple):
+    """Makes scripts for a shell, at random."""
+
+    random: random.Random
+    shell: str
+
+    def expand(self, name: str) -> str:
+        """Return a statement: mostly about one flag, else about both."""
+        flags = (self.random.choice(NAMES),) if self.number(70, 30) == 0 else NAMES
+        return self._expand(name, flags)
+
+    def _expand(self, name: str, flags: tuple[str, ...]) -> str:
+        chosen = self.random.choice(flags if name == "NAME" else GRAMMAR[name])
+        return re.sub(r"@([A-Z]+)", lambda match: self._expand(match[1], flags), chosen)
+
+    def number(self, *weights: int) -> int:
+        """Return a number from 0, by its weight."""
+        return self.random.choices(range(len(weights)), weights)[0]
+
+    def documented(self) -> str:
+        is_bash = self.shell == "bash" and self.number(8, 2) == 1
+        text = self.expand("BASH" if is_bash else "DOCUMENTED")
+        return self.wrapped(text) if self.number(85, 15) else text
+
+    def wrapped(self, text: str) -> str:
+        """Return a statement in a group, a subshell, a substitution, or another shell."""
+        body = text if text.endswith("\n") else f"{text}\n"
+        shell = "sh" if self.shell == "dash" and "/proc/$$" not in text else self.shell
+        ways = [f"{{\n{body}}}", f"(\n{body})", f"{shell} -c {shlex.quote(text)}"]
+        ways += [f"timeout 20 {shell} -lc {shlex.quote(text)}"]
+        if not any(sign in text for sign in ("<<", "`")):
+            ways.append(f'echo "$({text})"')
+        if not any(sign in text for sign in ("\n", "|", ";", "2>")):
+            ways.append(f"{text} >&2")
+        return self.random.choice(ways)
+
+    def script(self) -> str:
+        statements = [self.documented() for _ in range(self.number(10, 50, 30, 10))]
+        statements += [self.expand("QUIET") for _ in range(self.number(35, 30, 25, 0, 10))]
+        hostile = self.number(60, 30, 10) if statements else 1
+        statements += [self.expand("HOSTILE") for _ in range(hostile)]
+        self.random.shuffle(statements)
+        text = ""
+        for statement in statements:
+            between = "" if not text or text.endswith("\n") else self.expand("BETWEEN")
+            text += f"{between}{statement}"
+        if self.number(95, 5):
+            text = f"{self.shell} -c {shlex.quote(text)}"
+        return self.expand("HEADER") + text
+
+
+# ---------------------------------------------------------------- runs
+
 FILES = {
     ".env": "CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\nAPI=x\n",
     "env.sample": "CODEX_SANDBOX=docker\nCODEX_SANDBOX_NETWORK_DISABLED=0\nn=1\nm=seatbelt\n",
@@ -105,8 +297,8 @@ def generate(seed: int, n: int) -> list[Probe]:
         network = rng.choices(("1", None, "0", "", "true"), (45, 40, 5, 5, 5))[0]
         sandbox = rng.choices(("seatbelt", None, "other", "", "docker", "1"), (40, 42, 6, 4, 5, 3))[0]
         named = ((NETWORK, network), (SANDBOX, sandbox))
-        draft = Draft(rng.choice(SHELLS), {name: value for name, value in named if value is not None})
-        drafts.append((draft, Maker(rng, draft).script()))
+        shell, flags = rng.choice(SHELLS), {name: value for name, value in named if value is not None}
+        drafts.append((shell, flags, Maker(rng, shell).script()))
     return _run_all(drafts, rng)
 
 
@@ -124,22 +316,24 @@ TRUTHS: tuple[dict[str, str], ...] = (
 def run_kept(kind: str, seed: int) -> list[Probe]:
     """Run the scripts of a kind, each in one shell and under two truths."""
     rng = random.Random(seed)
-    drafts: list[tuple[Draft, str]] = []
+    drafts: list[Draft] = []
     for script in kept_scripts(kind):
         shell = rng.choice(SHELLS)
-        drafts += [(Draft(shell, flags), script) for flags in rng.sample(TRUTHS, 2)]
+        drafts += [(shell, flags, script) for flags in rng.sample(TRUTHS, 2)]
     return _run_all(drafts, rng)
 
 
-def _run_all(drafts: Sequence[tuple[Draft, str]], rng: random.Random) -> list[Probe]:
-    def run(number: int, draft: Draft, script: str, environment: dict[str, str]) -> Probe:
-        output, code = run_script(draft.shell, script, environment, Path(folder, str(number)))
-        return Probe(number, script, draft.shell, draft.flags, output, code)
+def _run_all(drafts: Sequence[Draft], rng: random.Random) -> list[Probe]:
+    def run(number: int, draft: Draft, environment: dict[str, str]) -> Probe:
+        shell, flags, script = draft
+        return Probe(
+            number, script, shell, flags, *run_script(shell, script, environment, Path(folder, str(number)))
+        )
 
     with tempfile.TemporaryDirectory(prefix="agentdash-probes-") as folder, ThreadPoolExecutor(4) as pool:
         runs = [
-            pool.submit(run, number, draft, script, environment_of(rng, draft.flags))
-            for number, (draft, script) in enumerate(drafts)
+            pool.submit(run, number, draft, environment_of(rng, draft[1]))
+            for number, draft in enumerate(drafts)
         ]
         return [each.result() for each in runs]
 

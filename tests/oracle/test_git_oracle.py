@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from agentdash.collect.git import find_repository, read_repository
 from agentdash.model.git import Repository
+from tests.live.programs import run, write_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -26,12 +26,17 @@ pager.diff-index alias.rev-list alias.diff-index gpg.program credential.helper
 """Settings that name programs."""
 
 
+ENVIRONMENT = {
+    **os.environ,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_EDITOR": "true",
+    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "Me"),
+    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "me@example.com"),
+}
+
+
 def git(directory: Path, *arguments: str, check: bool = True) -> str:
-    who = ["-c", "user.name=Me", "-c", "user.email=me@example.com", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", *who, *arguments], cwd=directory, capture_output=True, text=True, check=False,
-        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_EDITOR": "true"},
-    )  # fmt: skip
+    done = run(["git", *arguments], cwd=directory, env=ENVIRONMENT)
     assert not check or done.returncode == 0, f"git {arguments}: {done.stderr}"
     return done.stdout.strip()
 
@@ -100,14 +105,8 @@ class History:
         self.run(BEGIN, folder)
 
     def run(self, script: str, place: Path) -> None:
-        who = {
-            f"GIT_{role}_{what}": "me@example.com"
-            for role in ("AUTHOR", "COMMITTER")
-            for what in ("NAME", "EMAIL")
-        }
-        env = {**os.environ, **who, "GIT_CONFIG_GLOBAL": os.devnull, "THERE": str(self.folder / "there")}
         script = f"RANDOM={self.random.randrange(1 << 15)}; {script}"
-        subprocess.run(["bash", "-c", script], cwd=place, env=env, check=False, capture_output=True)
+        run(["bash", "-c", script], cwd=place, env={**ENVIRONMENT, "THERE": str(self.folder / "there")})
 
     def step(self) -> str:
         name = self.random.choice(list(STEPS))
@@ -153,9 +152,7 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     """Each of these runs with `git status`; a sandboxed worker may write them."""
     history = History(tmp_path / "lab", 9)
     place, canary = history.here, tmp_path / "canary"
-    script = tmp_path / "run"
-    script.write_text(f"#!/bin/sh\necho $0 $@ >> {canary}\ncat\n")
-    script.chmod(0o755)
+    script = write_program(tmp_path / "run", f"echo $0 $@ >> {canary}\ncat")
     name = next(path.name for path in place.iterdir() if path.is_file())
     (place / ".git" / "info" / "attributes").write_text("* filter=evil diff=evil\n")
     for hook in ("post-index-change", "pre-auto-gc", "reference-transaction"):
@@ -170,7 +167,7 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     found = read(place)
     assert found.branch == "main"
     assert not canary.exists(), canary.read_text()
-    subprocess.run(["git", "status"], cwd=place, capture_output=True, check=False)
+    run(["git", "status"], cwd=place)
     assert canary.exists()  # the canary sings
 
 

@@ -16,10 +16,11 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
+import psutil
 import pytest
 
 from agentdash.collect.processes.path_rights import PathRights
@@ -190,17 +191,9 @@ SANDBOXES: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
-class Inside(NamedTuple):
-    """A process in a sandbox."""
-
-    pid: int
-    """As this namespace counts."""
-    ask: Callable[[list[Question]], list[bool]]
-
-
 @contextmanager
-def inside(command: list[str], root: Path) -> Iterator[Inside]:
-    """Start the process that tries paths."""
+def inside(command: list[str], root: Path) -> Iterator[tuple[int, Callable[[list[Question]], list[bool]]]]:
+    """Start the process that tries paths; yield its pid, as this namespace counts, and a way to ask it."""
     home = new_root()
     marker = f"reach-{os.getpid()}-{root.name}"
     with subprocess.Popen(
@@ -215,33 +208,28 @@ def inside(command: list[str], root: Path) -> Iterator[Inside]:
         assert process.stdin
         assert process.stdout
         out, into = process.stdout, process.stdin
+
+        def ask(questions: list[Question]) -> list[bool]:
+            into.write(f"{json.dumps(questions)}\n")
+            into.flush()
+            return list(json.loads(out.readline()))
+
         try:
-            number = json.loads(out.readline())["pid"]
-            yield Inside(_host_pid(marker, number), lambda questions: _ask(out, into, questions))
+            yield _host_pid(marker, json.loads(out.readline())["pid"]), ask
         finally:
             process.kill()
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _ask(out: IO[str], into: IO[str], questions: list[Question]) -> list[bool]:
-    into.write(f"{json.dumps(questions)}\n")
-    into.flush()
-    return list(json.loads(out.readline()))
-
-
 def _host_pid(marker: str, number: int) -> int:
     """Return the pid, as this namespace counts, of the process that calls itself `number`."""
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            argv = (entry / "cmdline").read_bytes().split(b"\0")
-            fields = (entry / "status").read_text().splitlines()
-        except OSError:
-            continue
-        own = next((line.split()[-1] for line in fields if line.startswith("NSpid:")), "")
-        if argv[0].endswith(PYTHON.encode()) and marker.encode() in argv and own == str(number):
-            return int(entry.name)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            argv = process.cmdline()
+            fields = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            own = next((line.split()[-1] for line in fields if line.startswith("NSpid:")), "")
+            if argv[:1] == [PYTHON] and marker in argv and own == str(number):
+                return process.pid
     raise AssertionError(f"process {number} of {marker} is not there")
 
 
@@ -266,10 +254,10 @@ def test_what_is_called_possible_works_and_nothing_else(tree: Tree, name: str) -
         name = "none"
     seed = tree.random.randrange(1 << 30)
     questions = [*tree.questions(PATHS * 3 // 5), *_places(seed, PATHS * 2 // 5)]
-    with inside(SANDBOXES[name](tree.root), tree.root) as process:
-        rights = PathRights(process.pid)
+    with inside(SANDBOXES[name](tree.root), tree.root) as (pid, ask):
+        rights = PathRights(pid)
         said = [rights.may(question.action, question.path) for question in questions]
-        truth = process.ask(questions)
+        truth = ask(questions)
     assert len(truth) == len(questions) == PATHS
     is_filtered = name.startswith("codex")  # by seccomp, which has no part in the rights to a path
     wrong = [
@@ -316,15 +304,15 @@ def test_copies_and_other_places_of_a_home(
     """A tmpfs over a home changes no home, and a home that is mounted elsewhere is reached there."""
     targets = [_target(f"{home_directory}/.bashrc"), _target(f"{home_directory}/.ssh/key", "read")]
     command = _bwrap("--new-session", *arguments)(home_directory)
-    with inside(command, home_directory) as process:
-        reach = reach_of(process.pid, targets)
+    with inside(command, home_directory) as (pid, _):
+        reach = reach_of(pid, targets)
     assert reach is not None
     assert [each.certainty for each in reach.targets[:2]] == [bashrc, key]
 
 
 @pytest.mark.parametrize(("arguments", "network"), [((), "may"), (("--unshare-net",), "cannot")])
 def test_network(home_directory: Path, arguments: tuple[str, ...], network: str) -> None:
-    with inside(_bwrap("--bind", "/", "/", *arguments)(home_directory), home_directory) as process:
-        reach = reach_of(process.pid, [])
+    with inside(_bwrap("--bind", "/", "/", *arguments)(home_directory), home_directory) as (pid, _):
+        reach = reach_of(pid, [])
     assert reach is not None
     assert [(each.target.kind, each.certainty) for each in reach.targets] == [(ReachKind.NETWORK, network)]

@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.torture.faults import FAULTS, preload
+from tests.torture.faults import FAULTS
 from tests.torture.scenes import SCENES
 from tests.torture.stage import Row, fresh_stage
 
 _UNPRIVILEGED_UID: Final = 54_321
 """A user that no passwd file has."""
-_AS_ANOTHER_USER: Final = "--as-another-user"
-"""First argument of the process that runs the table as that user."""
+AS_ANOTHER_USER: Final = ("unshare", "--mount", sys.executable, "-m", "tests.torture", "--as-another-user")
+"""The command by which root runs the table as that user."""
 _ROWS: Final = (*FAULTS, *SCENES)
 
 
@@ -75,7 +75,9 @@ def _open_to_others(folder: Path) -> None:
 def main(words: list[str]) -> int:
     """Run the table; as root, then as an unprivileged user too."""
     uid = os.geteuid()
-    if words[:1] == [_AS_ANOTHER_USER]:
+    if words[:1] == ["--as-another-user"]:
+        namespaces = [Path(f"/proc/{pid}/ns/mnt").readlink() for pid in (os.getpid(), os.getppid())]
+        assert len(set(namespaces)) == 2, f"else directories of the machine change: {AS_ANOTHER_USER}"
         uid, words = _UNPRIVILEGED_UID, words[1:]
         for folder in sorted(_closed_to_others()):
             _open_to_others(folder)
@@ -85,8 +87,7 @@ def main(words: list[str]) -> int:
         return 2
     failed = table(words, uid)
     if os.geteuid() == uid == 0:
-        command = [sys.executable, "-m", "tests.torture", _AS_ANOTHER_USER, *words]
-        failed += subprocess.run(["unshare", "--mount", *command], check=False).returncode
+        failed += subprocess.run([*AS_ANOTHER_USER, *words], check=False).returncode
     return int(failed > 0)
 
 
@@ -95,5 +96,4 @@ if __name__ == "__main__":
         from tests.torture import readonly
 
         sys.exit(readonly.main())
-    preload()
     sys.exit(main(sys.argv[1:]))

@@ -22,21 +22,22 @@ import json
 import os
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
 from agentdash.cli import COMMANDS
+from tests.bench.meter import drain
 from tests.live.clis import new_root
 from tests.live.endless_app_server import serving
+from tests.live.programs import write_program
 from tests.live.terminal import READY, Terminal
 from tests.live.tmux import panes
 from tests.torture.stage import GOOD, make_place
@@ -61,7 +62,7 @@ _CHANGES: Final = re.compile(
     r"creat$|unlink|rename|link|symlink|mkdir|rmdir|f?chmod|l?chown|fchownat|truncate$|mknod|utime|futimesat"
     r"|u?mount|l?setxattr|l?removexattr|pivot_root|chroot"
 )
-_DESCRIPTOR_CHANGES: Final = frozenset(("ftruncate", "fchmod", "fchown", "fallocate"))
+_OF_DESCRIPTORS: Final = frozenset(("ftruncate", "fchmod", "fchown", "fallocate", "flock", "fcntl"))
 _FORBIDDEN: Final = frozenset(
     ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_send_signal", "pidfd_getfd", "bind", "listen")
 )
@@ -79,7 +80,7 @@ _NAME_SERVICE: Final = "/var/run/nscd/socket"
 """The C library's cache of user names: `tmux` looks up its user."""
 _REFUSED_LOCK: Final = re.compile(r"= -1 EBADF")
 """SQLite tries a write lock on the descriptor that it has opened for reading."""
-_SCREEN_S: Final = 12.0
+_LASTS_S: Final = 12.0
 """For which a screen runs, and keys are pressed: long enough for the slowest of all polls."""
 
 
@@ -117,47 +118,36 @@ class Trace:
         for line in _whole(lines):
             if (call := _CALL.match(line)) is not None:
                 self.calls += 1
-                yield from self._check(call[2], call[3])
+                if not self._is_allowed(call[2], call[3]):
+                    yield f"{call[2]}({call[3][:160]}"
 
-    def _check(self, name: str, arguments: str) -> Iterator[str]:
-        shown = f"{name}({arguments[:160]}"
-        path = _path(arguments)
+    def _is_allowed(self, name: str, arguments: str) -> bool:
+        path = next(_paths(arguments), "")
         if name in ("open", "openat", "openat2"):
-            if re.search(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)", arguments) and not (
-                self._is_own(path) or _is_of_sqlite(name, path)
-            ):
-                yield shown
-            elif "O_PATH" in arguments:
-                if (found := _RESULT.search(arguments)) is not None:
-                    self._proven[found[1]] = found[2]
-            elif self._is_foreign_oddity(path):
-                yield f"{shown}: not to be opened"
-        elif name == "execve":
-            if not self._may_start(path):
-                yield shown
-        elif name in _DESCRIPTOR_CHANGES or (name == "flock" and "LOCK_UN" not in arguments):
-            found = _DESCRIPTOR.match(arguments)
-            if found is None or not (self._is_own(found[1]) or _is_of_sqlite(name, found[1])):
-                yield shown
-        elif _CHANGES.match(name):
-            for changed in _paths(arguments):
-                if not self._is_own(changed) and not _is_tmux_directory(name, changed):
-                    yield shown
-        elif name == "fcntl":
-            found = _DESCRIPTOR.match(arguments)
-            is_own = found is not None and self._is_own(found[1])
-            if "F_WRLCK" in arguments and not is_own and not _REFUSED_LOCK.search(arguments):
-                yield shown
-        elif name in _FORBIDDEN:
-            yield shown
-        elif name == "connect":
-            socket = self._examined(next(_paths(arguments), ""))
-            if not socket.startswith((*self._around.sockets, _NAME_SERVICE)):
-                yield shown
-        elif name in _SIGNALS:
+            return self._may_open(name, path, arguments)
+        if name == "execve":
+            return self._may_start(path)
+        if name == "connect":
+            return self._examined(path).startswith((*self._around.sockets, _NAME_SERVICE))
+        if name in _SIGNALS:
             target, number = arguments.partition(",")[0], arguments.rpartition(",")[2]
-            if target.removeprefix("-") not in self._started and not number.strip().startswith("0)"):
-                yield shown
+            return target.removeprefix("-") in self._started or number.strip().startswith("0)")
+        if name in _OF_DESCRIPTORS:
+            found = _DESCRIPTOR.match(arguments)
+            held = found[1] if found else ""
+            return _changes_nothing(name, arguments) or self._is_own(held) or _is_of_sqlite(name, held)
+        if _CHANGES.match(name):
+            return all(self._is_own(each) or _is_tmux_directory(name, each) for each in _paths(arguments))
+        return name not in _FORBIDDEN
+
+    def _may_open(self, name: str, path: str, arguments: str) -> bool:
+        if re.search(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)", arguments):
+            return self._is_own(path) or _is_of_sqlite(name, path)
+        if "O_PATH" in arguments:
+            if (found := _RESULT.search(arguments)) is not None:
+                self._proven[found[1]] = found[2]
+            return True
+        return not self._is_foreign_oddity(path)
 
     def _may_start(self, path: str) -> bool:
         program = Path(self._examined(path))
@@ -183,9 +173,8 @@ class Trace:
         place = Path(path)
         if place.name == "auth.json":
             return True
-        return (
-            self._around.home in place.parents and not (place.is_file() or place.is_dir()) and place.exists()
-        )
+        is_odd = place.exists() and not (place.is_file() or place.is_dir())
+        return is_odd and self._around.home in place.parents
 
 
 def _whole(lines: Sequence[str]) -> Iterator[str]:
@@ -208,20 +197,20 @@ def _is_of_sqlite(name: str, path: str) -> bool:
     It opens the `-wal` with O_RDWR|O_CREAT (it exists, else the database is opened as immutable); as root it
     sets the owner of `-wal` and `-shm` to that of the database.
     """
-    return path.endswith(("sqlite-wal", "sqlite-shm", ".db-wal", ".db-shm")) and name in (
-        "open",
-        "openat",
-        "fchown",
-    )
+    is_log = path.endswith(("sqlite-wal", "sqlite-shm", ".db-wal", ".db-shm"))
+    return is_log and name in ("open", "openat", "fchown")
+
+
+def _changes_nothing(name: str, arguments: str) -> bool:
+    """Return whether a call takes no lock of a writer, or is refused one."""
+    if name == "flock":
+        return "LOCK_UN" in arguments
+    return name == "fcntl" and ("F_WRLCK" not in arguments or _REFUSED_LOCK.search(arguments) is not None)
 
 
 def _is_tmux_directory(name: str, path: str) -> bool:
     """Return whether a call is what each `tmux` does first: it creates the directory of its sockets."""
     return name == "mkdir" and Path(path).name == f"tmux-{os.getuid()}"
-
-
-def _path(arguments: str) -> str:
-    return next(_paths(arguments), "")
 
 
 def _paths(arguments: str) -> Iterator[str]:
@@ -271,10 +260,8 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings, server
     with tempfile.NamedTemporaryFile("r", errors="backslashreplace") as log:
         traced = ["strace", "-f", "-y", "-qq", "-s", "400", "-e", f"trace={_TRACED}", "-o", log.name]
         argv = [*traced, sys.executable, "-m", "agentdash", *command.line.split()]
-        if command.keys:
-            _in_terminal(argv, env, command.keys)
-        elif command.lasts:
-            _for_a_while(argv, env)
+        if command.end:
+            _in_terminal(argv, env, command)
         else:
             subprocess.run(argv, env=env, check=False, capture_output=True, input=command.stdin)
         checked = Trace(around, command)
@@ -288,28 +275,14 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings, server
     return not found
 
 
-def _for_a_while(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    nowhere = subprocess.DEVNULL
-    process = subprocess.Popen(argv, env=env, stdin=nowhere, stdout=nowhere, stderr=nowhere)
-    time.sleep(_SCREEN_S)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[0]), signal.SIGTERM)  # strace does not pass it on
-    process.wait()
-
-
-def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[bytes]) -> None:
-    terminal = Terminal(argv, env, columns=120, lines=36)
-    try:
-        terminal.until(lambda: READY in terminal.output, "the screen")
-        for key in keys:
-            end = time.monotonic() + _SCREEN_S / len(keys)
-            while time.monotonic() < end:
-                terminal.read()
+def _in_terminal(argv: Sequence[str], env: Mapping[str, str], command: Command) -> None:
+    with closing(Terminal(argv, env, columns=120, lines=36)) as terminal:
+        if command.keys:
+            terminal.until(lambda: READY in terminal.output, "the screen")
+        for key in (*command.keys, command.end):
+            drain([terminal], _LASTS_S / (len(command.keys) + 1))
             terminal.press(key)
-        terminal.press(b"\x11")
         terminal.exit_code()
-    finally:
-        terminal.close()
 
 
 def main() -> int:
@@ -336,9 +309,7 @@ def main() -> int:
         (root / "export").mkdir()
         (root / "export/out.md").touch()
         # an ssh that reaches no host: what the real one reads and writes is its own
-        ssh = programs / "ssh"
-        ssh.write_text("#!/bin/false\n")
-        ssh.chmod(0o755)
+        write_program(programs / "ssh", "exit 1")
         env["PATH"] = f"{programs}:{env['PATH']}"
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
@@ -357,6 +328,7 @@ MEMORY: Final = ("memory-2.sqlite",)
 DIGESTS: Final = ("digests.sqlite",)
 STATUS: Final = ("status-",)
 """Beginnings of names in the state directory, as SECURITY.md lists them; SQLite has files beside its own."""
+CTRL_C, CTRL_Q = b"\x03", b"\x11"
 _SCREEN: Final = (b"j", b"w", b"\x1b", b"\r", b"?", b"\x1b", b"\t")
 _LIBRARY: Final = (b"j", b"/", b"a", b"\x1b", b"\r", b"]", b"$")
 _CLIENT: Final = {
@@ -364,13 +336,11 @@ _CLIENT: Final = {
     "capabilities": {},
     "clientInfo": {"name": "x", "version": "1"},
 }
+_CALLS: Final = [{"name": name, "arguments": {}} for name in ("status", "check", "sessions")]
 _REQUESTS: Final = (
     {"method": "initialize", "params": _CLIENT},
     {"method": "tools/list"},
-    *(
-        {"method": "tools/call", "params": {"name": name, "arguments": {}}}
-        for name in ("status", "check", "sessions")
-    ),
+    *({"method": "tools/call", "params": params} for params in _CALLS),
 )
 
 
@@ -380,11 +350,11 @@ class Command(msgspec.Struct, frozen=True):
     line: str
     writes: tuple[str, ...] = ()
     """Beginnings of the names in the state directory that it may write."""
+    end: bytes = b""
+    """The key that ends it, in a terminal."""
     keys: tuple[bytes, ...] = ()
-    """What is pressed; with any, it runs in a terminal."""
+    """What is pressed before, on its screen."""
     stdin: bytes = b""
-    lasts: bool = False
-    """Whether it runs until a signal ends it."""
     programs: tuple[str, ...] = ("tmux",)
     """The programs that it may start."""
     tmux: tuple[str, ...] = ()
@@ -404,7 +374,7 @@ def commands(root: Path) -> Iterator[Command]:
     for line in (f"wait {GOOD} --timeout 3", "doctor --json"):
         yield Command(line, MEMORY)
     for line in ("status --follow", "status --watch"):
-        yield Command(line, MEMORY, lasts=True)
+        yield Command(line, MEMORY, CTRL_C)
     for line in ("line", "schema status", "config default", "config check", "completion zsh", "--version"):
         yield Command(line)
     yield Command("completion bash", programs=("bash",))  # click asks for its version
@@ -422,11 +392,11 @@ def commands(root: Path) -> Iterator[Command]:
     yield Command("notify --test")
     yield Command("back", in_pane=True)
     yield Command("split", ("split",), in_pane=True, tmux=("split-window", "select-pane"))
-    yield Command("publish", (*STATUS, *MEMORY), lasts=True)
-    yield Command(f"--record {root}/journal", (*STATUS, *MEMORY, "attention"), _SCREEN)
-    yield Command("replay", DIGESTS, _LIBRARY)
-    yield Command(f"replay {GOOD} --journal {root}/journal", keys=(b"]", b"$", b"0", b"?"))
-    yield Command("demo", keys=_SCREEN)
+    yield Command("publish", (*STATUS, *MEMORY), CTRL_C)
+    yield Command(f"--record {root}/journal", (*STATUS, *MEMORY, "attention"), CTRL_Q, _SCREEN)
+    yield Command("replay", DIGESTS, CTRL_Q, _LIBRARY)
+    yield Command(f"replay {GOOD} --journal {root}/journal", end=CTRL_Q, keys=(b"]", b"$", b"0", b"?"))
+    yield Command("demo", end=CTRL_Q, keys=_SCREEN)
 
 
 def missing_commands(runs: list[Command]) -> set[str]:

@@ -14,6 +14,7 @@ from typing import Final
 
 from tests.bench.meter import usage
 from tests.live.patience import scaled
+from tests.live.programs import write_program
 from tests.live.terminal import READY, Terminal
 from tests.live.tmux import panes
 from tests.torture.stage import GOOD, Row, Stage, becomes, quits, source, whole
@@ -165,10 +166,7 @@ _COMMANDS: Final = (
     "status --watch --no-tmux",
     "status --follow --no-tmux",
 )
-_FULL: Final = {
-    "stdout is full": ">/dev/full",
-    "stdout and stderr are full": ">/dev/full 2>&1",
-}
+_FULL: Final = {"stdout is full": ">/dev/full", "stdout and stderr are full": ">/dev/full 2>&1"}
 _STREAMS: Final = ("status --watch --no-tmux", "status --follow --no-tmux", "sessions --json")
 _START_S: Final = 2.0
 """After which a command writes, on a quiet machine."""
@@ -247,10 +245,8 @@ def proc(stage: Stage) -> Iterator[str]:
 def other_version(stage: Stage) -> Iterator[str]:
     """A server is asked by its own program, which speaks its protocol."""
     stage.cleanup.enter_context(panes(3, stage.env, ["sleep", "1000"], stage.as_user))
-    fake = stage.place.root / "bin" / "tmux"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 'protocol version mismatch (client 8, server 7)' >&2\nexit 1\n")
-    fake.chmod(0o755)
+    mismatch = "echo 'protocol version mismatch (client 8, server 7)' >&2\nexit 1"
+    fake = write_program(stage.place.root / "bin" / "tmux", mismatch)
     stage.env["PATH"] = f"{fake.parent}:{stage.env['PATH']}"
     done = stage.run("status", "--json")
     yield from whole(done)

@@ -1,7 +1,5 @@
 """Where the rows of `python -m tests.torture` play: a Codex home around one faulty thing, and what a user
-runs beside it, in forked children of a process that has imported everything, or in processes of their own."""
-
-# ruff: noqa: PLC0415, SIM115 - a child imports what it runs; its files outlive every block
+runs beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +28,8 @@ REPOSITORY: Final = Path(__file__).parents[2]
 GOOD_FILE: Final = (
     REPOSITORY / f"tests/data/rollouts/0.169.0/code-mode/rollout-2026-11-20T22-03-52-{GOOD}.jsonl"
 )
+_SETPRIV: Final = shutil.which("setpriv") or "setpriv"
+"""Found before a row takes PATH away."""
 _LIMIT_S: Final = 60.0
 """Of one command on a quiet machine, where it takes a second, and one over 50,000 sessions 40 s."""
 _POLL_S: Final = 0.1
@@ -141,28 +140,11 @@ class Stage:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
-    def fork(self, arguments: Sequence[str]) -> Done:
-        """Run agentdash in a forked child, in the place's own environment."""
-        files = [tempfile.TemporaryFile() for _ in range(2)]
-        sys.stdout.flush()
-        if (pid := os.fork()) == 0:
-            _child(self.place, arguments, self.uid, [file.fileno() for file in files])
-        deadline = time.monotonic() + scaled(_LIMIT_S)
-        while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if not ended[0]:
-            os.killpg(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        for file in files:
-            file.seek(0)
-        out, err = (file.read().decode("utf-8", "replace") for file in files)
-        return Done(os.waitstatus_to_exitcode(ended[1]) if ended[0] else None, out, err)
-
     def as_user(self, command: Sequence[str]) -> list[str]:
         """Return a command that runs as the scene's user."""
         if self.uid == os.geteuid():
             return list(command)
-        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--", *command]
+        return [_SETPRIV, f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--", *command]
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of an agentdash of the scene's user."""
@@ -184,8 +166,17 @@ class Stage:
 
     def to_its_end(self, command: Sequence[str], limit: float = _LIMIT_S) -> Done:
         """Run any command to its end."""
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(command, env=self.env, cwd=self.place.cwd, start_new_session=True, **pipes)
+        self.place.cwd.mkdir(exist_ok=True)
+        process = subprocess.Popen(
+            command,
+            env=self.env,
+            cwd=self.place.cwd,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=self._take_away,  # noqa: PLW1509 - nothing here has threads
+        )
         code: int | None
         try:
             out, err = process.communicate(timeout=scaled(limit))
@@ -194,6 +185,15 @@ class Stage:
             os.killpg(process.pid, 9)
             (out, err), code = process.communicate(), None
         return Done(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+    def _take_away(self) -> None:
+        """Take from a child, before it executes its program, what the row lets it lack."""
+        if self.place.cwd_is_deleted:
+            self.place.cwd.rmdir()
+        for kind, value in self.place.limits.items():
+            resource.setrlimit(kind, (value, value))
+        for number in self.place.closed:
+            os.close(number)
 
     def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         """Start another program of the user; it is ended with the scene."""
@@ -213,48 +213,6 @@ class Stage:
         terminal = self.screen(*arguments)
         terminal.until(lambda: READY in terminal.output, "the screen")
         return terminal
-
-
-def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[int]) -> None:
-    code = 70
-    try:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for target, output in enumerate(outputs, 1):
-            os.dup2(output, target)
-        encoding = place.env.get("PYTHONIOENCODING", "utf-8")
-        sys.stdout = open(1, "w", encoding=encoding, closefd=False)
-        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)
-        if os.geteuid() == 0 and uid:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-        os.environ.clear()
-        os.environ.update(place.env)
-        place.cwd.mkdir(exist_ok=True)
-        os.chdir(place.cwd)
-        if place.cwd_is_deleted:
-            place.cwd.rmdir()
-        for kind, value in place.limits.items():
-            resource.setrlimit(kind, (value, value))
-        for number in place.closed:
-            os.close(number)
-            setattr(sys, ("stdin", "stdout", "stderr")[number], None)
-        sys.argv = ["agentdash", *arguments]
-        from agentdash.cli import main
-
-        main()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        with suppress(AttributeError, OSError):  # a closed one
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
 
 
 class Row(msgspec.Struct):

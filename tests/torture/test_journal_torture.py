@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RecordingEnded
 from agentdash.store.journal import Recorder
 from tests.live.patience import until
+from tests.live.programs import run
 from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
 
 
@@ -123,7 +123,7 @@ class Busy:
 async def full(folder: Path) -> str:
     """Return the health of the recording on a full disk, once the hub has gone on."""
     clock = SystemClock()
-    recorder = Recorder(folder, clock, version="1", host="box")
+    recorder = Recorder(folder, clock)
     hub = Hub([Busy(), recorder], clock, observer=recorder.record)
     running = asyncio.create_task(hub.run())
     try:
@@ -143,14 +143,7 @@ async def full(folder: Path) -> str:
 
 def test_full_disk_stops_the_recording_alone(tmp_path: Path) -> None:
     """RLIMIT_FSIZE makes a write fail in the middle of a record, like a full disk."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-        timeout=100,
-    )
+    done = run([sys.executable, "-c", CHILD, tmp_path], check=True, cwd=Path(__file__).parents[2])
     assert "has stopped: File too large" in done.stdout
     (path,) = tmp_path.iterdir()
     assert path.stat().st_size == 6000
@@ -175,7 +168,7 @@ async def test_removed_recording_is_reported(tmp_path: Path) -> None:
 async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     clock = SystemClock()
-    recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
+    recorder = Recorder(tmp_path / "file" / "journal", clock)
     emitted: list[e.Event] = []
     await recorder.stream(emitted.extend, LatestValue(Fleet()))
     assert "has stopped: Not a directory" in emitted[0].detail

@@ -1,5 +1,6 @@
 """Lines of widgets as text, and screens as they are painted."""
 
+from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import ASCII, UNICODE, Look
 
@@ -27,3 +28,23 @@ def rows(app):
 def screen_text(app):
     """Return the open screen as text."""
     return "\n".join(rows(app))
+
+
+class Stage:
+    """An app that runs, and shortcuts for tests."""
+
+    def __init__(self, app, pilot):
+        self.app, self.pilot = app, pilot
+
+    async def press(self, *keys):
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    @property
+    def name(self):
+        """The name of the selected worker."""
+        return self.app.worker.name if self.app.worker else ""
+
+    @property
+    def message(self):
+        return plain(self.app.screen.query_one(Footer).line_at(0)).strip()

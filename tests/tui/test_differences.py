@@ -2,7 +2,6 @@
 
 import pytest
 
-from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.cells import actual_words
 from agentdash.tui.worker.overview import remedies
 from tests import demo_day
@@ -11,12 +10,6 @@ from . import sample_fleet
 from .rendering import screen_text
 
 MINUTE = demo_day.snapshots()[60]
-
-
-def app_of(snapshot=MINUTE):
-    clock = sample_fleet.frozen()
-    clock.set(paused=True, now=MINUTE.at)
-    return AgentDash(sample_fleet.StaticFeed(snapshot), clock)
 
 
 def test_what_workers_have_instead_in_words():
@@ -42,7 +35,7 @@ def test_every_problem_has_words_at_every_second():
 
 @pytest.mark.parametrize("size", [(20, 8), (45, 50), (120, 36)])
 async def test_problems_only_then_all(size):
-    app = app_of()
+    app = sample_fleet.dashboard(MINUTE)
     async with app.run_test(size=size) as pilot:
         await pilot.press("m")
         await pilot.pause()

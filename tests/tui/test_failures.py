@@ -37,7 +37,7 @@ class Broken(AgentDash):
 
 @pytest.mark.parametrize("key", ["s", "w", "x", "y", "o"])
 async def test_a_failure_is_a_message(key, caplog):
-    app = Broken(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen(), go_to_pane=fails)
+    app = Broken(sample_fleet.Feed(sample_fleet.SNAPSHOT), sample_fleet.frozen(), go_to_pane=fails)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("home", key)
         said = "That failed: RuntimeError: out of order (--debug-log FILE writes the traceback)"
@@ -52,7 +52,7 @@ async def test_a_failure_is_a_message(key, caplog):
 
 async def test_what_is_imported_late_finds_whole_streams():
     """libtmux reads `sys.stdout.encoding` when it is imported."""
-    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen())
+    app = sample_fleet.dashboard()
     async with app.run_test():
         for stream in (sys.stdout, sys.stderr):
             print("text \udcff that nobody reads", file=stream, flush=True)

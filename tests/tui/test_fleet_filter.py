@@ -24,7 +24,7 @@ def test_every_state_is_in_one_bucket():
         ("opencode 1.0.150", {"fix tests"}),
         ("%4 codex", {"api-worker"}),
         ("stale-network-flag /home", {"Pasteur"}),
-        ("custom files, network filtered", {"データベース移行の調査"}),
+        ("custom files, network via proxy", {"データベース移行の調査"}),
         ("mismatch deploy", {"deploy"}),
         ("移行", {"データベース移行の調査"}),
         ("state:failed", {"gemini", "deploy"}),

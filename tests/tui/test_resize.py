@@ -6,8 +6,6 @@ import pytest
 from textual.events import Callback, Resize
 from textual.geometry import Size
 
-from agentdash.tui.app import AgentDash
-
 from . import sample_fleet
 
 MANY_LAYOUTS = 50
@@ -15,7 +13,7 @@ MANY_LAYOUTS = 50
 
 @pytest.mark.parametrize("keys", [(), ("question_mark",), ("enter",)], ids=["fleet", "help", "worker"])
 async def test_two_sizes_that_wait_are_laid_out_once(monkeypatch, keys):
-    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.SNAPSHOT), sample_fleet.frozen())
+    app = sample_fleet.dashboard()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
         await pilot.pause()

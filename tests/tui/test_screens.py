@@ -5,23 +5,22 @@ import xml.etree.ElementTree as ET
 import pytest
 from rich.cells import cell_len
 
-from agentdash.tui.app import AgentDash, Options
-
 from . import sample_fleet
 from .rendering import rows
 
 VIEWS = {
-    "fleet": (sample_fleet.full_fleet, Options(), ()),
-    "empty": (sample_fleet.empty_fleet, Options(), ()),
-    "worker": (sample_fleet.full_fleet, Options(), ("j", "j", "enter")),
-    "sandboxes": (sample_fleet.full_fleet, Options(), ("m",)),
-    "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
-    "ascii": (sample_fleet.full_fleet, Options(ascii=True, banner="DEMO"), ("j", "j")),
-    "monochrome": (sample_fleet.full_fleet, Options(), ("j", "j")),
+    "fleet": {},
+    "empty": {"snapshot": sample_fleet.EMPTY},
+    "worker": {"keys": ("j", "j", "enter")},
+    "sandboxes": {"keys": ("m",)},
+    "help": {"keys": ("question_mark",)},
+    "ascii": {"ascii": True, "banner": "DEMO", "keys": ("j", "j")},
+    "monochrome": {"keys": ("j", "j")},
 }
 SIZES = ((45, 50), (80, 24), (120, 36))
 SCREENS = [
     *((view, size) for view in ("fleet", "worker") for size in SIZES),
+    *(("fleet", size) for size in ((20, 5), (150, 8))),
     *((view, SIZES[-1]) for view in VIEWS if view not in ("fleet", "worker")),
 ]
 
@@ -31,10 +30,11 @@ SCREENS = [
 )
 def test_look(snap_compare, monkeypatch, view, size):
     """And every row fits."""
-    snapshot, options, keys = VIEWS[view]
     if view == "monochrome":
         monkeypatch.setenv("NO_COLOR", "1")
-    app = AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options)
+    options = dict(VIEWS[view])
+    keys = options.pop("keys", ())
+    app = sample_fleet.dashboard(**options)
 
     async def prepare(pilot):
         await pilot.pause()

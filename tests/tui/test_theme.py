@@ -1,7 +1,6 @@
 """Glyphs, states and colours."""
 
 import re
-import unicodedata
 from importlib.resources import files
 from typing import get_args
 
@@ -9,26 +8,10 @@ import pytest
 from rich.cells import cell_len
 from textual.color import Color
 
-from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import TERMINAL_THEME, THEMES, UNICODE, ascii_signs
+from agentdash.tui.theme import TERMINAL_THEME, THEMES, ascii_signs
 
 from . import sample_fleet
-from .sample_fleet import SNAPSHOT
-
-
-def all_glyphs(glyphs):
-    yield from glyphs.states.values()
-    yield from glyphs.verdicts.values()
-    yield from glyphs.directions.values()
-    yield from (*glyphs.tree, *glyphs.agrees)
-    yield from (glyphs.cursor, glyphs.ellipsis, glyphs.dot, glyphs.rule, glyphs.sorted)
-
-
-def test_glyphs_are_one_cell_wide_except_the_documented_ones():
-    wide = {c for glyph in all_glyphs(UNICODE) for c in glyph if unicodedata.east_asian_width(c) in "AWF"}
-    assert wide == {"≠", "├", "└", "│", "─"}
-    assert all(cell_len(c) == 1 for glyph in all_glyphs(UNICODE) for c in glyph)
 
 
 def test_stylesheet_has_theme_colours_only():
@@ -60,7 +43,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("theme", [theme.name for theme in THEMES if theme.name != TERMINAL_THEME])
 async def test_every_tone_can_be_read_also_on_the_cursor(theme):
-    app = AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme=theme))
+    app = sample_fleet.dashboard(theme=theme)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         variables = app.theme_variables
@@ -74,9 +57,7 @@ async def test_every_tone_can_be_read_also_on_the_cursor(theme):
 
 
 async def test_tones_of_the_terminal_theme_are_of_these_pairs_and_differ():
-    app = AgentDash(
-        sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="terminal")
-    )
+    app = sample_fleet.dashboard(theme="terminal")
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         styles = {tone: app.root.fleet.tone_style(tone, 10_000) for tone in get_args(Tone) if tone}
@@ -106,11 +87,8 @@ def test_16_colours_have_the_terminal_theme(monkeypatch, term, colorterm, theme)
     monkeypatch.setenv("TERM", term)
     if colorterm:
         monkeypatch.setenv("COLORTERM", colorterm)
-    assert AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen()).theme == theme
-    chosen = AgentDash(
-        sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="light")
-    )
-    assert chosen.theme == "light"
+    assert sample_fleet.dashboard().theme == theme
+    assert sample_fleet.dashboard(theme="light").theme == "light"
 
 
 def test_signs_of_quoted_screens_are_ascii_letters_stay():

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.cli.family import playable
+from agentdash.cli.past_sessions import playable
 from agentdash.config import Config
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.replay.clock import VirtualClock
@@ -15,13 +15,12 @@ from agentdash.replay.family import find_family
 from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
-from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.replay_app import ReplayApp, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
-from .rendering import LOOK, rows, screen_text
-from .sample_fleet import StaticFeed
+from .rendering import LOOK, Stage, rows, screen_text
+from .sample_fleet import Feed
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
@@ -36,9 +35,7 @@ def replay_app(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, o
     for _ in range(finding):
         player.seek_mark(Mark.MISMATCH, 1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
-    return ReplayApp(
-        StaticFeed(snapshot), clock, player, export=lambda file: f"Written to {file}", options=options
-    )
+    return ReplayApp(Feed(snapshot), clock, player, export=lambda file: f"Written to {file}", options=options)
 
 
 @pytest.mark.parametrize(
@@ -60,25 +57,6 @@ async def test_bar_is_shown_and_rows_fit(size, is_ascii):
 # ---------------------------------------------------------------- each key
 
 
-class Stage:
-    """The app over a family of three at its second finding, and shortcuts for tests."""
-
-    def __init__(self, app, pilot):
-        self.app, self.pilot, self.player = app, pilot, app._player
-
-    async def press(self, *keys):
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    @property
-    def message(self):
-        return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
-
-    @property
-    def bar(self):
-        return plain(self.app.bar.position.line_at(0))
-
-
 @pytest.fixture
 async def stage():
     app = replay_app()
@@ -90,7 +68,7 @@ async def stage():
 
 async def test_the_scrubber_shows_what_v_goes_to(stage):
     """Signs stand in exactly the cells with a step that `v` goes to."""
-    for marks in map(Mark, set(stage.player.index.marks)):
+    for marks in map(Mark, set(stage.app._player.index.marks)):
         sign = plain(timeline([Mark(0), marks], 0.0, 1.0, LOOK))[1]
         assert (sign in "≠!⊘✕▴→") == bool(marks & MARKED)
     await stage.press("v")
@@ -98,12 +76,13 @@ async def test_the_scrubber_shows_what_v_goes_to(stage):
 
 
 async def test_the_clock_stays_at_the_end(stage):
-    stage.player.seek(1)
-    stage.player._clock.set(now=stage.player.end + 30)
-    assert stage.app._clock.now() == stage.player.end
+    player = stage.app._player
+    player.seek(1)
+    player._clock.set(now=player.end + 30)
+    assert stage.app._clock.now() == player.end
     stage.app.draw()
     await stage.pilot.pause()
-    times = re.findall(r"\d\d:\d\d:\d\d", stage.bar)
+    times = re.findall(r"\d\d:\d\d:\d\d", plain(stage.app.bar.position.line_at(0)))
     assert len(times) == 2
     assert times[0] == times[1]
 
@@ -130,7 +109,7 @@ async def test_worker_whose_pane_has_gone_stays(tmp_path):
     player.index.read()
     player.seek(1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
-    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str, options=Options())
+    app = ReplayApp(Feed(snapshot), clock, player, export=str, options=Options())
     async with app.run_test(size=(120, 20)) as pilot:
         await pilot.pause()
         await pilot.pause()

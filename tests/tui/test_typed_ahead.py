@@ -5,11 +5,9 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.filter_bar import FilterBar
 
 from . import sample_fleet
-from .sample_fleet import SNAPSHOT
 
 NAMES = {"\r": "enter", "\x1b": "escape"}
 
@@ -23,7 +21,7 @@ def post(app, text):
 
 async def shown_after(text, *, at_once):
     """Return the filter, the focused part and the screen after typing a text in the fleet."""
-    app = AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen())
+    app = sample_fleet.dashboard()
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         for part in (text,) if at_once else text:
@@ -44,9 +42,14 @@ async def shown_after(text, *, at_once):
         ("/x\r/y\r", "y", "FleetScreen"),
         ("/xy", "xy", "FleetScreen"),
         ("/\r?", "", "HelpScreen"),
+        ("?/x", "", "HelpScreen"),
+        ("jw", "", "FleetScreen"),
+        ("?\x1b/x", "x", "FleetScreen"),
+        ("m/x\r", "x", "FleetScreen"),
+        ("w\x1bj?", "", "HelpScreen"),
     ],
 )
-async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
+async def test_keys_in_one_read_do_what_they_do_one_by_one(text, words, screen):
     at_once = await shown_after(text, at_once=True)
     assert (at_once[0], at_once[3]) == (words, screen)
     assert at_once == await shown_after(text, at_once=False)
@@ -55,8 +58,3 @@ async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
 async def test_a_filter_has_a_longest_text():
     text, edited, *_ = await shown_after("/" + "x" * 600, at_once=True)
     assert (text, edited) == ("x" * 500, True)
-
-
-@pytest.mark.parametrize("text", ["?/x", "jw", "?\x1b/x", "m/x\r", "w\x1bj?"])
-async def test_keys_in_one_read_do_what_they_do_one_by_one(text):
-    assert await shown_after(text, at_once=True) == await shown_after(text, at_once=False)

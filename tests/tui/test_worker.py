@@ -10,7 +10,6 @@ from agentdash.model.pane import ScreenUsage
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Got, Sandbox
-from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.overview import heading, overview, remedies, sandbox_table, summary, timeline
 from agentdash.tui.worker.panel import TABS, evidence_tab, tab_bar
@@ -194,7 +193,7 @@ def test_findings_have_both_sides(cells):
 async def test_a_tab_begins_at_its_top_after_one_that_was_followed_to_its_end():
     screen = "\n".join(f"line {number}" for number in range(60))
     worker = replace(BY_NAME["Pasteur"], pane=sample_fleet.pane(7, screen))
-    app = AgentDash(sample_fleet.StaticFeed(replace(SNAPSHOT, workers=(worker,))), sample_fleet.frozen())
+    app = sample_fleet.dashboard(replace(SNAPSHOT, workers=(worker,)))
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("enter", "enter")
         for tab in ("Screen", "Evidence"):

@@ -1,6 +1,5 @@
 """The tabs Talk, Commands and Changes, and the reading of the session's file behind them."""
 
-import json
 import time
 
 import pytest
@@ -10,9 +9,7 @@ from agentdash.model.changes import FileChange
 from agentdash.model.conversation import Conversation, ConversationTurn, Message
 from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
-from agentdash.model.thread import Call
 from agentdash.replay.conversation import ConversationFile
-from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.conversation import absent_lines, conversation_tab
@@ -20,55 +17,30 @@ from tests.unit.captures import CHANGE_LOGS
 
 from . import sample_fleet
 from .rendering import LOOK, text
-from .sample_fleet import BY_NAME, SNAPSHOT, StaticFeed
+from .sample_fleet import BY_NAME, SNAPSHOT, ran
 from .test_transport import replay_app
 
 NOW = sample_fleet.NOW
 (LOG,) = (CHANGE_LOGS / "codex-0.169.0").glob("*.jsonl")
-TALK = Conversation(
-    thread="01a1fa8b-2cba",
-    turns=(
-        ConversationTurn(
-            number=1,
-            at=NOW - 60,
-            entries=(
-                Message(at=NOW - 60, role="user", text="make it\nwork"),
-                Call(
-                    id="a",
-                    at=NOW - 50,
-                    line=0,
-                    kind="command",
-                    tool="exec_command",
-                    text="make all",
-                    ended_at=NOW - 48,
-                    outcome="ended",
-                    exit_code=2,
-                    output="long\noutput",
-                    denials=(Denial("filesystem", "write", "certain", "Read-only file system"),),
-                    escalation=Escalation("escalated", "to install"),
-                ),
-                Call(
-                    id="b",
-                    at=NOW - 40,
-                    line=0,
-                    kind="patch",
-                    tool="apply_patch",
-                    text="update a.py",
-                    cwd="/w",
-                    ended_at=NOW - 39,
-                    outcome="ended",
-                    changes=(
-                        FileChange(
-                            path="/w/a.py", kind="update", diff="@@\n-old\n+new\n ctx", added=1, removed=1
-                        ),
-                    ),
-                ),
-                Message(at=NOW - 30, role="agent", text="It works."),
-                Call(id="c", at=NOW - 9, line=0, kind="command", tool="exec_command", text="sleep 60"),
-            ),
-        ),
+DENIAL = Denial("filesystem", "write", "certain", "Read-only file system")
+CHANGE = FileChange(path="/w/a.py", kind="update", diff="@@\n-old\n+new\n ctx", added=1, removed=1)
+ENTRIES = (
+    Message(at=NOW - 60, role="user", text="make it\nwork"),
+    ran(
+        "a",
+        50,
+        "make all",
+        took=2,
+        exit_code=2,
+        output="long\noutput",
+        denials=(DENIAL,),
+        escalation=Escalation("escalated", "to install"),
     ),
+    ran("b", 40, "update a.py", took=1, kind="patch", cwd="/w", changes=(CHANGE,)),
+    Message(at=NOW - 30, role="agent", text="It works."),
+    ran("c", 9, "sleep 60"),
 )
+TALK = Conversation("01a1fa8b-2cba", turns=(ConversationTurn(number=1, at=NOW - 60, entries=ENTRIES),))
 
 
 def lines_of(tab, talk=TALK, cells=60):
@@ -148,7 +120,7 @@ async def shown(pilot, app):
 async def test_the_file_is_read_when_a_tab_needs_it():
     worker = replace(BY_NAME["main"], file=str(LOG), id="01a202af-1c23-73c1-8e4b-b115acf80af2")
     snapshot = replace(SNAPSHOT, workers=(worker,))
-    app = AgentDash(StaticFeed(snapshot), sample_fleet.frozen())
+    app = sample_fleet.dashboard(snapshot)
     async with app.run_test(size=(100, 40)) as pilot:
         await pilot.pause()
         await pilot.press("enter")
@@ -196,20 +168,11 @@ def test_a_growing_file_is_read_on(tmp_path):
 
 def test_of_a_large_file_the_newest_part_is_read(tmp_path):
     head, *rest = LOG.read_bytes().splitlines(keepends=True)
-    said = {"type": "agent_message"}
-    line = {"timestamp": "2026-11-22T09:56:00.400Z", "type": "event_msg"}
-    padding = b"".join(
-        json.dumps(
-            {**line, "payload": {**said, "message": str(n % 10) * 100_000}}, separators=(",", ":")
-        ).encode()
-        + b"\n"
-        for n in range(240)
-    )
+    said = b'{"timestamp":"2026-11-22T09:56:00.400Z","type":"event_msg","payload":{"type":"agent_message",'
+    padding = [said + b'"message":"' + b"x" * 100_000 + b'"}}\n'] * 240
     large = tmp_path / LOG.name
-    large.write_bytes(head + b"".join(rest[:5]) + padding + b"".join(rest[5:]))
-    found = ConversationFile(large).read()
+    large.write_bytes(head + b"".join([*rest[:5], *padding, *rest[5:]]))
+    found, whole = ConversationFile(large).read(), ConversationFile(LOG).read()
     assert not found.is_whole
-    assert [call.text for call in found.commands] == [
-        call.text for call in ConversationFile(LOG).read().commands
-    ]
+    assert [call.text for call in found.commands] == [call.text for call in whole.commands]
     assert ConversationFile(large).read(time.time()).is_whole

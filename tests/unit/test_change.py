@@ -11,16 +11,11 @@ from agentdash.documents.worker import ChangeReport, TickReport
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import State
 from agentdash.model.thread import Tokens
-from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.model.worker import Assessment, Snapshot, Worker
 from agentdash.report.status import Heartbeats, changes
+from tests.unit.story import row
 
-WORKER = Worker(
-    id="default %1",
-    kind="pane",
-    name="⠋ fix the tests",
-    agent=Agent("opencode", "1.0"),
-    assessment=Assessment(State.RUNNING, 100.0, "retrying in 59s · esc to interrupt"),
-)
+WORKER = row("default %1", since=100.0, why="retrying in 59s · esc to interrupt", name="⠋ fix the tests")
 
 
 def lines_of(before: Worker, after: Worker) -> list[ChangeReport]:

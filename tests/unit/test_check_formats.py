@@ -55,31 +55,12 @@ def thread(**changes: Any) -> ThreadReport:
 
 
 def finding(kind: str = "network-open", direction: str = "wider", message: str = "m") -> FindingReport:
-    return FindingReport(
-        kind=kind,
-        direction=direction,
-        severity="danger",
-        message=message,
-        fields=[],
-        evidence=[],
-        remedy=None,
-    )
+    return FindingReport(kind, direction, "danger", message, fields=[], evidence=[], remedy=None)
 
 
 def denial(what: Any = "filesystem", target: str | None = "/b/x", **changes: Any) -> DenialReport:
-    whole = DenialReport(
-        what=what,
-        operation="write",
-        target=target,
-        certainty="certain",
-        quote="touch: Read-only file system",
-        calls=["c"],
-        count=1,
-        first=None,
-        last=None,
-        got_past=False,
-        nested=None,
-    )
+    quote = "touch: Read-only file system"
+    whole = DenialReport(what, "write", target, "certain", quote, ["c"], 1, None, None, False, None)
     return replace(whole, **changes)
 
 
@@ -184,7 +165,7 @@ BOARD = str(files("0.169.0", "kanban-board")[0])
 CLEAN = str(files("0.169.0", "full-access")[0])
 
 
-def run(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(*args: str) -> subprocess.CompletedProcess[str]:
     blank = dict.fromkeys(("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), "/proc/nonexistent")
     return subprocess.run(
         [sys.executable, "-m", "agentdash", "check", *args],
@@ -192,12 +173,11 @@ def run(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]
         text=True,
         env={**os.environ, **blank},
         check=False,
-        cwd=cwd,
     )
 
 
 @pytest.mark.slow
-def test_formats_of_the_command(tmp_path: Path) -> None:
+def test_formats_of_the_command() -> None:
     assert run(BOARD, "--format", "json").stdout == run(BOARD, "--json").stdout
     assert run(BOARD, "--format", "text").stdout == run(BOARD).stdout
     code = run(BOARD, CLEAN, "--format", "sarif")
@@ -205,20 +185,10 @@ def test_formats_of_the_command(tmp_path: Path) -> None:
     assert run(BOARD, CLEAN, "--format", "sarif", "--fail-on", "wider").returncode == 0
     code = run(BOARD, "--format", "sarif", "--fail-on", "denied-filesystem", "--fail-on", "wider")
     assert code.returncode == 1
-    unreadable = tmp_path / "rollout.jsonl"
-    unreadable.mkdir()
     assert run(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "sarif").returncode == 2
 
 
 # ---------------------------------------------------------------- files that are read in part
-
-
-def damaged(tmp_path: Path, scenario: str, change: Callable[[bytes], bytes]) -> CheckReport:
-    """Return the audit of a recording whose content was changed."""
-    (original,) = files("0.169.0", scenario)
-    file = tmp_path / original.name
-    file.write_bytes(change(original.read_bytes()))
-    return audit([file])
 
 
 def lose_block(content: bytes) -> bytes:
@@ -240,6 +210,9 @@ def lose_block(content: bytes) -> bytes:
 def test_lost_lines_are_no_clean_result(
     tmp_path: Path, change: Callable[[bytes], bytes], problem: str | None
 ) -> None:
-    report = damaged(tmp_path, "full-access", change)
+    (original,) = files("0.169.0", "full-access")
+    file = tmp_path / original.name
+    file.write_bytes(change(original.read_bytes()))
+    report = audit([file])
     assert [each.problem for each in report.threads] == [problem]
     assert report.exit_code == (2 if problem else 0)

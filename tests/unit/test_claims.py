@@ -66,7 +66,7 @@ def after(*story: e.Event | Sequence[e.Event]) -> Worker:
         pytest.param((codex(), codex(60), forger(60), held(110)), id="below another codex"),
         pytest.param((codex(), codex(60), process(61, 60), forger(61), held(110)), id="deep below it"),
         pytest.param(
-            (codex(), codex(60), forger(60), e.LocksSeen(at=110, holders={T: 50, CHILD: 60}, readable=True),
+            (codex(), codex(60), forger(60), e.LocksSeen(at=110, holders={T: 50, CHILD: 60}),
              e.ProcessesCounted(at=110)),
             id="below the codex of another thread",
         ),

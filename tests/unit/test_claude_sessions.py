@@ -92,7 +92,7 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
     assert len(checked) == len(paths)
     library = Library(CodexHome(tmp_path / "none"), SystemClock(), home)
     rows = {entry.key: entry for entry in library.entries()}
-    rows |= {entry.key: entry for entry in library.fill(list(rows.values()), tuple)}
+    rows |= {entry.key: entry for entry in library.fill(list(rows.values()))}
     assert {row.id: (str(row.state), row.verdict, set(row.findings)) for row in rows.values()} == checked
     assert {(row.agent, row.version) for row in rows.values()} == {("claude", version)}
     for path in paths:
@@ -113,7 +113,7 @@ def test_subagents_are_below_their_sessions(tmp_path: Path) -> None:
     library = Library(CodexHome(tmp_path / "none"), SystemClock(), claude_home(tmp_path, VERSIONS[-1]))
     entries = list(library.entries())
     rows = {entry.key: entry for entry in entries}
-    rows |= {entry.key: entry for entry in library.fill(entries, tuple)}
+    rows |= {entry.key: entry for entry in library.fill(entries)}
     families = group_families(list(rows.values()))
     (family,) = [family for family in families if len(family.members) > 1]
     assert family.head.title == "[[go]] go"

@@ -49,11 +49,8 @@ def agentdash(*args: str, stdin: str | None = None, **env: str) -> subprocess.Co
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
     for scenario in ("spawn-leaked-flags", "kanban-board", "workspace-write"):
-        for path in (RECORDINGS / "0.169.0" / scenario).glob("*.jsonl"):
-            shutil.copy(path, day)
+        shutil.copytree(RECORDINGS / "0.169.0" / scenario, tmp_path / "home/sessions/2026/11" / scenario)
     return tmp_path / "home"
 
 
@@ -177,18 +174,19 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["wait", " "], "Invalid value for 'TARGET': the name is empty"),
         (["--record=~no-such-user"], "--record: no home directory ~no-such-user"),
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
-        (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
+        (["wait", "%1", "--until", "asleep"], "'asleep' is unknown: choose from running,"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (
             ["explain", "--screen", "/dev/null", "--agent", "nobody"],
-            "invalid worker CLI 'nobody': choose from aider, amp",
+            "'nobody' is unknown: choose from aider, amp",
         ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
         (["check", "--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["check", "--denials", "--fail-on", "any"], "cannot be used with --denials"),
         (["split"], "not inside tmux"),
+        (["split", "--size=-5"], "invalid size '-5'"),  # with which tmux 3.3a ends
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )
@@ -197,27 +195,6 @@ def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) 
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_check(home: Path) -> None:
-    done = agentdash("check", "--json", "--codex-home", str(home))
-    document = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, document["schema"]) == (1, "", "agentdash.check/2")
-    assert document["totals"] == {
-        "threads": 5,
-        "match": 1,
-        "mismatch": 3,
-        "unverified": 1,
-        "unreadable": 0,
-        "findings": {
-            "denied-filesystem": 1,
-            "denied-network": 1,
-            "foreign-sandbox-flag": 3,
-            "stale-network-flag": 3,
-        },
-        "denials": 3,
-        "open_denials": 3,
-    }
 
 
 def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
@@ -316,33 +293,21 @@ def test_a_wrong_replay_is_told_before_a_missing_terminal(home: Path) -> None:
 # ---------------------------------------------------------------- preflight
 
 
-def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    user = {
-        "HOME": "/home/dev",
-        **dict.fromkeys(
-            ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""
-        ),
-    }
-    return agentdash("preflight", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
-
-
 def test_preflight_of_a_worker(home: Path) -> None:
-    done = predicted_denials(home, "--json", "--policy", "workspace-write")
+    unset = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID")
+    user = {"HOME": "/home/dev", **dict.fromkeys(unset, "")}
+    command = ("preflight", "--worker", "opencode", "--codex-home", str(home))
+    assert "DENIED" in agentdash(*command, **user).stdout
+    done = agentdash(*command, "--json", "--policy", "workspace-write", **user)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema"], document["worker"]) == (
-        1,
-        "agentdash.preflight-worker/1",
-        "opencode",
-    )
-    assert document["mode"] == "workspace-write"
-    database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
+    assert (done.returncode, document["schema"]) == (1, "agentdash.preflight-worker/1")
+    about = ("opencode", "workspace-write", False)
+    assert tuple(document[name] for name in ("worker", "mode", "network")) == about
+    folder = "/home/dev/.local/share/opencode"
+    database = next(each for each in document["paths"] if each["path"] == folder)
     assert (database["allowed"], database["needed"]) == (False, True)
-    assert database["remedy"] == (
-        '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]'
-    )
-    assert "DENIED" in predicted_denials(home).stdout
-    assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
-    assert document["network"] is False
+    assert database["remedy"] == f'[sandbox_workspace_write]\nwritable_roots = ["{folder}"]'
+    assert f"mkdir -p {folder}" in database["remedy_where"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -383,7 +348,7 @@ def test_debug_log_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOG_ON_A_FULL_DISK, file], capture_output=True, text=True, check=True
     )
-    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written: File too large\n"
+    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written any more\n"
     assert file.stat().st_size == 100
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.config import Config, ConfigError, default_text, load, read
-from agentdash.tui.keys import KEYS, KeymapError, keymap, remapped
+from agentdash.tui.keys import KEYS, keymap, remapped, wrong_keys
 from tests.unit.test_cli import agentdash
 
 KEYS_BY_ID = {key.id: key.keys for key in KEYS if key.remappable}
@@ -53,8 +53,8 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("a = 1\n[b\n", ["c.toml:2:3: "]),
-        ("a =", ["c.toml:1:1: "]),
+        ("a = 1\n[b\n", ["c.toml: Expected ']' at the end of a table declaration (at line 2, column 3)"]),
+        (f"a = {'[' * 5_000}", ["c.toml: "]),
         ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3:8: frob: unknown option: choose from codex_home, tmux"]),
         ('theem = "dark"', ["c.toml:1:9: theem: unknown option. Did you mean 'theme'?"]),
         (
@@ -75,6 +75,7 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
                 "c.toml:5:6: notices.on: invalid value 'need-you'. Did you mean 'needs-you'?",
             ],
         ),
+        ("[hosts]\na = 1", ["c.toml:1:8: hosts: Expected object, got int"]),
         ("[hosts.a]\nshs = 1\n", ["c.toml:2:7: hosts.a.shs: unknown option. Did you mean 'ssh'?"]),
         (
             "hosts = 1\nnotices = { bell = 1 }",
@@ -127,8 +128,8 @@ def test_sessions_zero_means_all() -> None:
     ],
 )
 def test_invalid_keys(keys: dict[str, str], message: str) -> None:
-    with pytest.raises(KeymapError, match=re.escape(message)):
-        remapped(keys)
+    action, reason = next(wrong_keys(keys))
+    assert message in f"keys.{action}: {reason}"
 
 
 def test_keys_can_be_swapped() -> None:
@@ -146,21 +147,13 @@ def test_config_commands(tmp_path: Path) -> None:
     file.write_text('theme = "pink"\nfrob = 1\n')
     broken = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
     assert (broken.returncode, broken.stdout, broken.stderr.count("\n")) == (2, "", 2)
-    for command in (["status"], ["demo"]):
-        refused = agentdash(*command, AGENTDASH_CONFIG=str(file))
-        assert (refused.returncode, refused.stderr.count("\n"), f"{file}:1:9: theme" in refused.stderr) == (
-            2,
-            1,
-            True,
-        )
+    for command in ("status", "demo"):
+        refused = agentdash(command, AGENTDASH_CONFIG=str(file))
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert f"{file}:1:9: theme" in refused.stderr
     file.write_text('theme = "light"\n[keys]\nup = "j"\n')
     refused = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
-    assert (
-        refused.returncode,
-        f"{file}:3:6: keys.up: j is already assigned to `down`" in refused.stderr,
-    ) == (
-        2,
-        True,
-    )
+    assert refused.returncode == 2
+    assert f"{file}:3:6: keys.up: j is already assigned to `down`" in refused.stderr
     file.write_text(agentdash("config", "default").stdout)
     assert agentdash("config", "check", str(file)).returncode == 0

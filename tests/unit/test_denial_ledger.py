@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry, stable_target
 from agentdash.model.states import State
+from agentdash.report.audit import audit
+from agentdash.report.check import denials_report, print_denials
+from tests.unit.rollout_files import all_files
 from tests.unit.story import begun, called, done, ended, polled, worker
 
 DENIED = "touch: cannot touch '/srv/board/x': Read-only file system\n"
@@ -35,23 +41,13 @@ def test_an_output_without_its_call_is_likely() -> None:
     assert (entry.target, entry.certainty) == ("/srv/board/x", "likely")
 
 
-def test_repeated_denials_are_one_entry() -> None:
-    (entry,) = ledger(
-        *ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "touch /srv/board/x", DENIED, 1, at=110.0)
-    )
-    assert (entry.count, entry.calls, entry.first, entry.last) == (2, ("c1", "c2"), 102.5, 110.5)
-
-
 @pytest.mark.parametrize(
     ("names", "stable"),
     [
         ((".config.aB3dE6", ".config.Zz9yX8"), ".config.*"),  # rsync
         (("tmp.aB3dE6gH9k", "tmp.xY1zK2pQ4r"), "tmp.*"),  # mktemp
         (("tmpab12cd_9", "tmpzz81kq0x"), "tmp*"),  # Python
-        (
-            ("p.0f0e1a2b-1111-4222-8333-123456789abc.tmp", "p.9a0e1a2b-1111-4222-8333-123456789abd.tmp"),
-            "p.*.tmp",
-        ),
+        (("p.0f0e1a2b-1111-4222-8333-123456789abc", "p.9a0e1a2b-1111-4222-8333-123456789abd"), "p.*"),
         (("c.json.3145728193", "c.json.299792458"), "c.json.*"),
     ],
 )
@@ -62,6 +58,7 @@ def test_random_names_of_one_temporary_file_are_one_entry(names: tuple[str, str]
         *ran("c2", f"touch {second}", DENIED.replace("/srv/board/x", second), 1, at=110.0),
     )
     assert (entry.target, entry.count, entry.calls) == (second, 2, ("c1", "c2"))
+    assert (entry.first, entry.last) == (102.5, 110.5)
     assert stable_target(first) == stable_target(second) == f"/srv/board/{stable}"
 
 
@@ -109,29 +106,21 @@ def test_denied_again_is_open_again() -> None:
 
 
 def test_dropped_entries_are_counted_and_noted() -> None:
-    events = [
-        event
-        for number in range(205)
-        for event in ran(
-            f"c{number}",
-            f"touch /srv/{number}",
-            f"touch: cannot touch '/srv/{number}': Read-only file system\n",
-            1,
-            at=102.0 + number / 10,
-        )
-    ]
+    events: list[e.Event] = []
+    for number in range(205):
+        output = DENIED.replace("/srv/board/x", f"/srv/{number}")
+        events += ran(f"c{number}", f"touch /srv/{number}", output, 1, at=102.0 + number / 10)
     found = worker(begun(), *events, done(at=150.0), polled(160))
     assert len(found.sandbox.denials) == 200
     assert found.sandbox.denials[0].target == "/srv/5"
     assert "5 older denials dropped" in found.notes
 
 
-def test_a_network_denial_names_the_host_and_is_likely() -> None:
-    events = ran("c1", "curl https://example.org/x", "curl: (6) Could not resolve host: example.org\n", 6)
-    found = worker(begun(), *events, done(at=150.0), polled(160))
-    (entry,) = found.sandbox.denials
-    assert (entry.what, entry.operation, entry.target) == ("network", "resolve", "example.org")
-    assert entry.certainty == "likely"
-    assert found.state is State.BLOCKED_SANDBOX
-    assert [finding.kind for finding in found.sandbox.findings] == ["denied-network"]
-    assert "likely" in found.assessment.why
+def test_denials_are_summed_up_by_target() -> None:
+    report = denials_report(audit(all_files()))
+    assert sum(target.count for target in report.targets) > 60
+    board = next(each for each in report.remedies if "/home/dev/board" in each.remedy)
+    assert (board.calls, board.targets) == (10, ["/home/dev/board/kanban.db"])
+    out = StringIO()
+    print_denials(report, Console(file=out, width=100))
+    assert "would have avoided 10 denied calls: /home/dev/board/kanban.db" in out.getvalue()

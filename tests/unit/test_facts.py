@@ -7,25 +7,23 @@ from agentdash.engine.judge.states import facts
 from agentdash.model import events as e
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.pane import PaneKey
-from agentdash.model.states import State
 from tests.unit.captures import FOLDERS, Capture, captures
 
-CAPTURES = [
-    (folder.rpartition("-")[0], capture) for folder in FOLDERS for capture in captures(folder).values()
-]
+
+def readings() -> list[tuple[Capture, e.ScreenRead]]:
+    """Return the captured screens of all worker CLIs, as they are read."""
+    found = []
+    for folder in FOLDERS:
+        agent = folder.rpartition("-")[0]
+        for capture in captures(folder).values():
+            reading = read_screen(agent, capture.lines)
+            more = {name: getattr(reading, name) for name in ("state", "rule", "text", "object")}
+            key = PaneKey("default", "%1")
+            found.append((capture, e.ScreenRead(at=1.0, key=key, agent=agent, **more)))
+    return found
 
 
-def read(agent: str, capture: Capture) -> e.ScreenRead:
-    reading = read_screen(agent, capture.lines)
-    return e.ScreenRead(
-        at=1.0,
-        key=PaneKey("default", "%1"),
-        agent=agent,
-        state=reading.state,
-        rule=reading.rule,
-        text=reading.text,
-        object=reading.object,
-    )
+READ = readings()
 
 
 def squeezed(text: str) -> str:
@@ -33,11 +31,7 @@ def squeezed(text: str) -> str:
 
 
 def test_objects_of_prompts_are_on_the_screen() -> None:
-    prompts = [
-        (capture.text, reading)
-        for agent, capture in CAPTURES
-        if (reading := read(agent, capture)).state == "waiting-approval"
-    ]
+    prompts = [(capture.text, each) for capture, each in READ if each.state == "waiting-approval"]
     assert len(prompts) > 30
     for text, reading in prompts:
         fact = facts.shown(reading)
@@ -51,13 +45,8 @@ def test_objects_of_prompts_are_on_the_screen() -> None:
 
 
 def test_questions_lose_the_marks_around_them() -> None:
-    questions = [
-        facts.shown(reading)
-        for agent, capture in CAPTURES
-        if (reading := read(agent, capture)).state == State.WAITING_INPUT
-    ]
-    asked = [fact for fact in questions if fact.kind is FactKind.ASK]
-    assert asked
+    questions = [facts.shown(each) for _, each in READ if each.state == "waiting-input"]
     assert {fact.kind for fact in questions} == {FactKind.ASK, FactKind.IDLE}
-    assert any(fact.object == "Which database should I use?" for fact in asked)
-    assert not [fact for fact in asked if fact.object[:1] in "☐●■△"]
+    asked = [fact.object for fact in questions if fact.kind is FactKind.ASK]
+    assert "Which database should I use?" in asked
+    assert not [each for each in asked if each[:1] in "☐●■△"]

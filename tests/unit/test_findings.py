@@ -1,16 +1,22 @@
-"""Findings of threads: observations against policies, parents and mounts."""
+"""Findings of threads: observations against policies, parents, mounts; denials; tmux across the boundary."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from agentdash.engine.judge.findings.tmux_boundary import parse_tmux_request
+from agentdash.engine.link.process_tree import with_tmpdir
 from agentdash.model import events as e
 from agentdash.model.denials import PathKind
 from agentdash.model.layers import DifferingField
-from agentdash.model.policy import Network, Policy, PolicyRule
-from agentdash.model.process import Kernel
-from agentdash.model.state_paths import Mount
+from agentdash.model.observation import Applied
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
+from agentdash.model.state_paths import Mount, MountTable
 from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,
@@ -48,12 +54,8 @@ def live(
     """A process of a command, below a Codex or below what stands between them."""
     env |= {"CODEX_THREAD_ID": T} | ({"CODEX_TOOL_CALL_ID": call} if call else {})
     host = e.HostSeen(at=90, platform="linux", kernel=HOST)
-    return [
-        host,
-        *(above or (CODEX,)),
-        process(77, parent, started=104.0, kernel=kernel, env=env),
-        *held(110),
-    ]
+    command = process(77, parent, started=104.0, kernel=kernel, env=env)
+    return [host, *(above or (CODEX,)), command, *held(110)]
 
 
 def set_later(policy: Policy, at: float = 105.0, line: int = 8, origin: str = "turn_context") -> e.Event:
@@ -137,7 +139,7 @@ def test_a_choice_during_a_turn_counts_from_its_end() -> None:
     assert (during.verdict, during.findings, during.configured) == ("match", (), WORKSPACE)
     after = worker(*turn, done(at=104), polled(110)).sandbox
     assert (after.verdict, differing_fields(after), after.configured) == ("unverified", [], FULL)
-    next_turn = e.TurnStarted(thread=T, at=105, line=10, turn="turn-2")
+    next_turn = e.TurnStarted(thread=T, at=105, line=10)
     assert worker(*turn, next_turn, polled(110)).sandbox.configured == FULL  # the end of the turn is lost
 
 
@@ -159,15 +161,17 @@ def test_possible_retry_is_information() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "kernel", "env", "expected"),
+    ("policy", "kernel", "expected"),
     [
-        (WORKSPACE, HOST, NETWORK, ["escalated-flag-left"]),
-        (WORKSPACE, SANDBOXED, NETWORK, ["escalated-not-host"]),
-        (ONLINE, HOST, NETWORK, ["stale-network-flag"]),
+        (WORKSPACE, HOST, "escalated-flag-left"),
+        (WORKSPACE, SANDBOXED, "escalated-not-host"),
+        (ONLINE, HOST, "stale-network-flag"),
     ],
 )
-def test_allowed_escalation(policy: Policy, kernel: Kernel, env: dict[str, str], expected: list[str]) -> None:
-    assert kinds(worker(begun(policy=policy), called(ask=True), live(kernel, **env)).sandbox) == expected
+def test_allowed_escalation(policy: Policy, kernel: Kernel, expected: str) -> None:
+    assert kinds(worker(begun(policy=policy), called(ask=True), live(kernel, **NETWORK)).sandbox) == [
+        expected
+    ]
 
 
 def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
@@ -182,19 +186,10 @@ def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
 # ---------------------------------------------------------------- launchers, mounts, and what is around
 
 
-def launched(
-    policy: Policy,
-    *argv: str,
-    kernel: Kernel = SANDBOXED,
-    before: tuple[e.Event, ...] = (),
-    **env: str,
-) -> list[str]:
+def launched(policy: Policy, *argv: str, kernel: Kernel = SANDBOXED, **env: str) -> list[str]:
     """The kinds of a command below a launcher."""
-    above = (CODEX, process(60, 50, started=100.0, argv=argv))
-    env = env or NETWORK
-    return kinds(
-        worker(begun(policy=policy), *before, called(), live(kernel, *above, parent=60, **env)).sandbox
-    )
+    command = live(kernel, CODEX, process(60, 50, started=100.0, argv=argv), parent=60, **(env or NETWORK))
+    return kinds(worker(LINK, begun(policy=policy), called(), command).sandbox)
 
 
 def bwrap(*more: str) -> tuple[str, ...]:
@@ -231,50 +226,143 @@ def test_temporary_directory_by_its_path_is_that_of_the_policy() -> None:
     assert launched(own, *more, **NETWORK, TMPDIR="/scratch/me") == ["filesystem-wider"]
 
 
+LINK = e.PathsSeen(at=99, paths=(("/srv/link", PathKind.LINK),))
+
+
 @pytest.mark.parametrize(
-    ("link", "is_one"), [("/home/dev/board", True), ("/home", True), ("/home/dev/boa", False)]
+    ("root", "is_one"), [("/srv/link", True), ("/srv/link/board", True), ("/srv/link-no", False)]
 )
-def test_root_that_is_a_symbolic_link_is_bound_at_its_target(link: str, is_one: bool) -> None:
-    linked = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/home/dev/board", "write")))
-    argv = bwrap("--bind", "/data/board", "/data/board", "--unshare-net")
-    seen = e.PathsSeen(at=99, paths=((link, PathKind.LINK),))
-    found = launched(linked, *argv, before=(seen,))
+def test_root_that_is_a_symbolic_link_is_bound_at_its_target(root: str, is_one: bool) -> None:
+    linked = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(root, "write")))
+    found = launched(linked, *bwrap("--bind", "/data/board", "/data/board", "--unshare-net"))
     assert found == ([] if is_one else ["filesystem-narrower", "filesystem-wider"])
 
 
 def test_codex_inside_a_sandbox_and_a_container_around_both() -> None:
     around = process(40, started=80.0, argv=bwrap("--unshare-net"))
     inside = process(50, 40, started=90.0, agent="codex", kernel=SANDBOXED)
-    assert kinds(worker(begun(policy=FULL), called(), live(SANDBOXED, around, inside)).sandbox) == [
-        "nested-sandbox"
-    ]
+    found = worker(begun(policy=FULL), called(), live(SANDBOXED, around, inside))
+    assert kinds(found.sandbox) == ["nested-sandbox"]
     container = replace(SANDBOXED, no_new_privs=False)
     codex = process(50, started=90.0, agent="codex", kernel=container)
     assert worker(begun(policy=FULL), called(), live(container, codex)).sandbox.verdict == "match"
 
 
-BOUND = (
-    Mount(1, 0, "/", read_only=True),
-    Mount(2, 1, CWD),
-    Mount(3, 1, "/tmp"),
-    Mount(4, 1, "/dev", fstype="tmpfs"),
-)
+# ---------------------------------------------------------------- mounts, and what a sandbox has for itself
+
+DISK, TMPFS = "254:0", "0:44"
+
+
+def mount(number: int, point: str, device: str = DISK, fstype: str = "ext4", **more: bool) -> Mount:
+    return Mount(number, 0 if number == 1 else 1, point, fstype=fstype, device=device, **more)
+
+
+def tmpfs(number: int, point: str, *, private: bool = True) -> Mount:
+    return mount(number, point, TMPFS, "tmpfs", private=private)
+
+
+READ_ONLY_ROOT = mount(1, "/", read_only=True)
+WORK = mount(2, CWD)
+TMP = mount(3, "/tmp")
 DATA = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv/data", "write")))
 
 
+def mounted(policy: Policy, *mounts: Mount) -> Sandbox:
+    """Return the sandbox of a command with these mounts."""
+    seen = e.MountsSeen(at=103, namespace=2, mounts=mounts)
+    return worker(begun(policy=policy), called(), seen, live(SANDBOXED, HOME="/home/dev")).sandbox
+
+
 @pytest.mark.parametrize(
-    ("policy", "mounts", "expected"),
+    ("mounts", "expected", "lost"),
     [
-        (WORKSPACE, BOUND, []),
-        (DATA, BOUND, ["filesystem-narrower"]),
-        pytest.param(DATA, (*BOUND, Mount(5, 1, "/mnt/disk/data")), [], id="perhaps a link to it"),
-        (WORKSPACE, (Mount(1, 0, "/"), *BOUND[1:]), ["filesystem-wider"]),
+        ((tmpfs(1, "/"), WORK, TMP), [], "/, /home/dev"),  # `:minimal`, `:root = deny` (0.169, 0.171)
+        ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/home/dev"), mount(5, CWD)), [], "/home/dev"),
+        ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/dev"), tmpfs(5, "/dev/shm"), tmpfs(6, "/proc")), [], ""),
+        # of the user, mounted outside too
+        ((tmpfs(1, "/", private=False), WORK, TMP), ["filesystem-wider"], ""),
+        ((tmpfs(1, "/"), mount(4, "/home/dev"), WORK, TMP), ["filesystem-wider"], "/"),  # the home is let in
+        ((READ_ONLY_ROOT, WORK, TMP, mount(4, "/home/dev")), ["filesystem-wider"], ""),
+        ((Mount(1, 0, "/", fstype="tmpfs"), Mount(2, 1, CWD), Mount(3, 1, "/tmp")), ["filesystem-wider"], ""),
     ],
 )
-def test_mounts(policy: Policy, mounts: tuple[Mount, ...], expected: list[str]) -> None:
-    seen = e.MountsSeen(at=103, namespace=2, mounts=mounts)
-    story = (begun(policy=policy), called(), seen, live(SANDBOXED, HOME="/home/dev", **NETWORK))
-    assert kinds(worker(*story).sandbox) == expected
+def test_what_is_mounted_where_it_may_write(
+    mounts: tuple[Mount, ...], expected: list[str], lost: str
+) -> None:
+    found = mounted(WORKSPACE, *mounts)
+    assert kinds(found) == expected
+    words = f"what it writes to {lost} is lost"
+    assert any(words in each.text for each in found.evidence) is bool(lost)
+
+
+def test_what_is_mounted_where_it_may_not_write() -> None:
+    assert kinds(mounted(DATA, READ_ONLY_ROOT, WORK, TMP)) == ["filesystem-narrower"]
+    perhaps_a_link_to_it = mount(4, "/mnt/disk/data")
+    assert kinds(mounted(DATA, READ_ONLY_ROOT, WORK, TMP, perhaps_a_link_to_it)) == []
+
+
+def test_a_root_that_the_cli_has_too_is_its_own() -> None:
+    """In a container, whose root is an overlay that agentdash does not have."""
+    root = mount(1, "/", "0:50", "overlay", private=True)
+    inside = MountTable((root, tmpfs(2, "/x")))
+    container = MountTable((root,))
+    assert [inside.is_lost(path, container) for path in ("/", "/x/y")] == [False, True]
+    assert [inside.is_lost(path, None) for path in ("/", "/x/y")] == [True, True]
+
+
+# ---------------------------------------------------------------- the temporary directory of a CLI
+
+TOLD = Policy(
+    Filesystem.WORKSPACE,
+    Network.MEDIATED,
+    (PolicyRule("/", "read"), PolicyRule(CWD, "write"), PolicyRule(TMPDIR, "write")),
+    enforced_by="agent",
+)
+SCRATCH = {"TMPDIR": "/tmp/claude-0"}
+
+
+def given(*roots: str) -> Policy:
+    return replace(TOLD, rules=(*TOLD.rules[:2], *(PolicyRule(root, "write") for root in roots)))
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "roots", "is_wider"),
+    [
+        ({}, SCRATCH, ("/tmp/claude-0",), False),
+        # by settings.json, which the environment of its process does not show
+        ({}, {**SCRATCH, "CLAUDE_CODE_TMPDIR": "/x/claude-0"}, ("/x/claude-0", "/tmp/claude-0"), False),
+        (
+            {"TMPDIR": "/var/scratch"},
+            {"TMPDIR": "/var/scratch/claude-0"},
+            ("/var/scratch/claude-0", "/tmp/claude-0"),
+            False,
+        ),
+        # the command says that the home is its temporary directory
+        ({}, {**SCRATCH, "CLAUDE_CODE_TMPDIR": "/home/dev"}, ("/home/dev", "/tmp/claude-0"), True),
+        ({}, SCRATCH, ("/home/dev", "/tmp/claude-0"), True),
+    ],
+)
+def test_scratch_of_claude_code(
+    above: dict[str, str], own: dict[str, str], roots: tuple[str, ...], is_wider: bool
+) -> None:
+    env = {"CLAUDE_CODE_SESSION_ID": T, "HOME": "/home/dev", "CLAUDE_CODE_HOST_HTTP_PROXY_PORT": "1", **own}
+    parts = (
+        e.ThreadStarted(thread=T, at=100, line=1, cwd=CWD, version="2.1.332", agent="claude"),
+        e.PolicySet(thread=T, at=100, line=2, policy=TOLD, origin="sandbox_instructions", cwd=CWD),
+        e.MessageLogged(thread=T, at=100, line=3, role="user", text="go"),
+        called(text="sleep 8"),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        process(50, started=90.0, name="claude", agent="claude", env=above),
+        process(60, 50, started=103.0, name="bwrap", launcher=Launcher("bwrap", given(*roots))),
+        process(77, 60, started=104.0, kernel=SANDBOXED, argv=("bash", "-c", "eval 'sleep 8'"), env=env),
+        *held(110),
+    )
+    assert kinds(worker(*parts).sandbox) == ["filesystem-wider"] * is_wider
+
+
+def test_a_home_is_no_temporary_directory() -> None:
+    home = Applied("bwrap", given("/home/dev"))
+    assert with_tmpdir(home, TOLD, "/tmp/link") == home
 
 
 # ---------------------------------------------------------------- parents and children, before and after
@@ -293,7 +381,7 @@ def family(parent: Policy, child: Policy, *more: e.Event) -> Worker:
         (WORKSPACE, replace(WORKSPACE, approval="never"), None),
         (FULL, WORKSPACE, "narrower"),
         (WORKSPACE, ONLINE, "wider"),
-        (WORKSPACE, DATA, "wider"),
+        (WORKSPACE, replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write"))), "wider"),
     ],
 )
 def test_child_policy_drift(parent: Policy, child: Policy, direction: str | None) -> None:
@@ -368,13 +456,74 @@ def test_sandbox_cannot_start(output: str, remedy: str) -> None:
 
 
 def test_denied_under_full_access() -> None:
-    refused = (
-        called(text="tmux new-window"),
-        ended("c1", "error connecting to /tmp/tmux-0/default (Operation not permitted)", exit_code=1),
-    )
+    output = "error connecting to /tmp/tmux-0/default (Operation not permitted)"
+    refused = (called(text="tmux new-window"), ended("c1", output, exit_code=1))
     assert worker(begun(policy=FULL), refused, done(), polled(110)).sandbox.findings == ()
     marked = worker(begun(policy=FULL), printed("1", call="c0"), refused, done(), polled(110))
     assert set(kinds(marked.sandbox)) == {"stale-network-flag", "denied-under-full-access"}
 
 
-# ---------------------------------------------------------------- the cells that differ
+# ---------------------------------------------------------------- tmux across the boundary of a sandbox
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("tmux new-window -d 'make'", ("new-window", None)),
+        ("cd x && tmux -L lab split-window -h", ("split-window", "-L lab")),
+        ("tmux -S /tmp/s -f /dev/null new -d", ("new", "/tmp/s")),
+        ("tmux send-keys -t work:1 'rm x' Enter", ("send-keys", None)),
+        ("tmux list-panes -a", None),
+        ("echo tmux new-window", None),
+        ("grep -rn 'tmux new-window' .", None),
+    ],
+)
+def test_parse_tmux_request(command: str, asked: tuple[str, str | None] | None) -> None:
+    found = parse_tmux_request(command)
+    assert (found and found[:2]) == asked
+
+
+KEY = PaneKey("default", "%9")
+
+
+def asked_tmux(
+    policy: Policy, command: str, *, started: float = 101.5, kernel: Kernel = HOST, server: Kernel = HOST
+) -> list[e.Event]:
+    """A thread whose command asked tmux for something; a pane's process started at a time."""
+    return [
+        *begun(policy=policy),
+        called(text=command),
+        ended(exit_code=0),
+        e.HostSeen(at=90, platform="linux", kernel=HOST),
+        e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=server)),
+        e.PaneSeen(at=102, pane=Pane(KEY, "work", "1:x", 31, "make", server_pid=30)),
+        process(31, 30, started=started, kernel=kernel),
+        *polled(110),
+    ]
+
+
+def opened(policy: Policy, command: str, **how: Any) -> list[str]:
+    return [f.kind for f in worker(asked_tmux(policy, command, **how)).sandbox.findings]
+
+
+def test_escape_by_an_opened_pane() -> None:
+    assert opened(ONLINE, "tmux new-window -d make") == ["tmux-escape"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "command", "started", "kernel", "server"),
+    [
+        (FULL, "tmux new-window -d make", 101.5, HOST, HOST),  # nothing held it
+        (WORKSPACE, "tmux new-window -d make", 101.5, HOST, HOST),  # without a network a rule let it out
+        (ONLINE, "tmux new-window -d make", 50.0, HOST, HOST),  # that pane was there before
+        (ONLINE, "tmux new-window -d make", 101.5, SANDBOXED, SANDBOXED),  # the server is inside, too
+        (ONLINE, "tmux -L other new-window", 101.5, HOST, HOST),  # another server
+    ],
+)
+def test_no_escape(policy: Policy, command: str, started: float, kernel: Kernel, server: Kernel) -> None:
+    assert opened(policy, command, started=started, kernel=kernel, server=server) == []
+
+
+def test_escape_by_typed_keys() -> None:
+    assert opened(ONLINE, "tmux send-keys -t %9 'touch /x' Enter", started=50.0) == ["tmux-escape"]
+    assert opened(ONLINE, "tmux send-keys -t %3 'touch /x' Enter", started=50.0) == []

@@ -53,8 +53,8 @@ def digest(state: Path) -> list[bytes]:
     states = {path: found._replace(settled=True) for path, found in file_states([session]).items()}
     for _ in range(2):  # what is not believed is dropped at first
         store = DigestStore(state)
-        store.save("view", [(path, found, b"body") for path, found in states.items()])
-    return list(DigestStore(state).load("view", states).values())
+        store.save([(path, found, b"body") for path, found in states.items()])
+    return list(DigestStore(state).load(states).values())
 
 
 # ---------------------------------------------------------------- writing

@@ -115,7 +115,7 @@ def test_no_process_there_outlives_a_watch(config: Path, tmp_path: Path) -> None
         (("--host", "a b"), "expected [USER@]HOST[:PORT]"),
         (("--carrier", "x"), "expected NAME=COMMAND"),
         (("--carrier", "x='"), "cannot be parsed"),
-        (("--container", "-x"), "not a name of a host"),
+        (("--container", "-x"), "not a name of a container"),
         (("--heartbeat", "1"), "--heartbeat needs --watch"),
     ],
 )

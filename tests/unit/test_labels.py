@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentdash.cli.attention import UserAttention
 from agentdash.demo.day import demo_hub
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import WorkerReport, document
 from agentdash.engine.judge.attention import NO_SESSION, bookmark_of, is_of
+from agentdash.engine.user_attention import UserAttention
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.attention import AttentionFile, AttentionSource
 
@@ -27,7 +27,7 @@ def test_labels_and_pins_reach_other_dashboards_and_documents(tmp_path: Path) ->
     file = AttentionFile(tmp_path, Path("/home"))
     hub, clock = demo_hub(at=60.0)
     thread = next(each for each in asyncio.run(hub.once()).workers if each.kind == "codex-thread")
-    user = UserAttention(hub, clock, file)
+    user = UserAttention(hub, clock, file.change)
     assert user.mark(thread, "  payment\x1b[31m retries ", pinned=True) is None
     other, _ = demo_hub(at=60.0)
     other.take(asyncio.run(AttentionSource(file, clock).poll(other.fleet)))

@@ -10,33 +10,23 @@ from pathlib import Path
 import pytest
 
 from agentdash.model.states import State
-from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.model.worker import Sandbox, Snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.report import line
 from agentdash.store import line_file
 from agentdash.store.status_file import Publisher
+from tests.unit.story import row
 
 NOW = 1_763_000_000.0
-
-
-def worker(number: int, state: State, *, since: float | None = None, verdict: str = "unverified") -> Worker:
-    return Worker(
-        id=f"%{number}",
-        kind="pane",
-        name="build",
-        agent=Agent("codex"),
-        assessment=Assessment(state, since, "why"),
-        sandbox=Sandbox(verdict=verdict),
-    )
 
 
 FLEET = Snapshot(
     NOW,
     (
-        worker(1, State.WAITING_APPROVAL, since=NOW - 845),
-        worker(2, State.FAILED_PROVIDER, since=NOW - 20),
-        worker(3, State.RUNNING, verdict="mismatch"),
-        worker(4, State.COMPLETED),
+        row("%1", State.WAITING_APPROVAL, since=NOW - 845),
+        row("%2", State.FAILED_PROVIDER, since=NOW - 20),
+        row("%3", sandbox=Sandbox("mismatch")),
+        row("%4", State.COMPLETED),
     ),
 )
 
@@ -57,7 +47,9 @@ def published(home: Path, snapshot: Snapshot = FLEET) -> Publisher:
 
 
 def text_of(home: Path, now: float = NOW, *, tmux: bool = False) -> str:
-    return line.current_line(str(home.resolve()), now)["tmux" if tmux else "plain"]
+    found = line.current_line(str(home.resolve()), now)
+    assert found is not None
+    return found["tmux" if tmux else "plain"]
 
 
 def test_line_of_a_fleet(tmp_path: Path) -> None:
@@ -75,6 +67,7 @@ def test_file_of_the_home_or_the_only_one(tmp_path: Path) -> None:
     assert text_of(tmp_path / "b") == "no workers"
     with pytest.raises(line.NoLineError, match=r"set CODEX_HOME to one that has one: .*/a, .*/b"):
         text_of(tmp_path / "other")
+    assert line.current_line(None, NOW) is None  # the slow way knows what the config file names
 
 
 def test_old_file_is_none(tmp_path: Path) -> None:
@@ -95,20 +88,6 @@ def test_file_of_others_is_none(tmp_path: Path) -> None:
     path.unlink()
     os.mkfifo(path, 0o600)
     assert line_file.read_line_files() == []
-
-
-def test_home_of_the_config_file_is_left_to_the_slow_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert line.usual_home() == os.path.realpath(Path.home() / ".codex")
-    file = tmp_path / "config" / "agentdash" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text('theme = "dark"\n')
-    assert line.usual_home() is not None
-    file.write_text('codex_home = "~/other"\n')
-    assert line.usual_home() is None
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    assert line.usual_home() == str(tmp_path.resolve())
 
 
 def run(*args: str, home: Path) -> subprocess.CompletedProcess[str]:

@@ -50,18 +50,13 @@ def test_what_was_saved_is_read_again(memory: Memory) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in (memory.path, memory.path.parent)] == [0o600, 0o700]
 
 
-def test_equal_observations_are_one_row_with_the_widest_time(memory: Memory) -> None:
-    memory.save([ThreadMemory("t1", (SEEN,))], [], NOW)
+def test_equal_observations_are_one_row_with_the_widest_time_for_each_policy(memory: Memory) -> None:
+    memory.save([ThreadMemory("t1", (SEEN, replace(SEEN, policy_since=None)))], [], NOW)
     earlier = replace(SEEN, observation=replace(SEEN.observation, first=NOW - 5, last=NOW, count=9))
     memory.save([ThreadMemory("t1", (earlier,))], [], NOW)
     (found,) = memory.threads(["t1"])
-    assert [(o.observation.first, o.observation.last) for o in found.observations] == [(NOW - 5, NOW + 1)]
-
-
-def test_equal_observations_under_two_policies_are_two_rows(memory: Memory) -> None:
-    memory.save([ThreadMemory("t1", (SEEN, replace(SEEN, policy_since=None)))], [], NOW)
-    (found,) = memory.threads(["t1"])
-    assert {each.policy_since for each in found.observations} == {NOW - 60, None}
+    seen = {each.policy_since: (each.observation.first, each.observation.last) for each in found.observations}
+    assert seen == {NOW - 60: (NOW - 5, NOW + 1), None: (NOW, NOW + 1)}
 
 
 def test_an_older_fact_of_a_pane_does_not_replace_a_newer_one(memory: Memory) -> None:

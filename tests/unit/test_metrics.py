@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentdash import __version__
 from agentdash.cli.metrics import metrics_text
 from agentdash.model.events import SourceSeen
 from agentdash.model.states import Group, State
-from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.model.worker import Snapshot
+from tests.unit.story import row
 
 NOW = 1_763_000_000.0
 Labels = frozenset[tuple[str, str]]
@@ -29,22 +29,12 @@ def value(found: dict[tuple[str, Labels], float], metric: str, /, **labels: str)
     return found[f"agentdash_{metric}", frozenset(labels.items())]
 
 
-def worker(identifier: str, state: State, *, since: float | None = NOW, **more: str) -> Worker:
-    return Worker(
-        id=identifier,
-        kind="pane",
-        name=more.get("name", "build"),
-        agent=Agent(more.get("agent", "codex")),
-        assessment=Assessment(state, since, "why"),
-    )
-
-
 def test_numbers() -> None:
     workers = (
-        worker("%1", State.WAITING_INPUT, since=NOW - 90),
-        worker("%2", State.RUNNING),
-        worker("%3", State.RUNNING, agent="claude"),
-        replace(worker("%4", State.COMPLETED), standing=Group.PAST),
+        row("%1", State.WAITING_INPUT, since=NOW - 90),
+        row("%2"),
+        row("%3", agent="claude"),
+        row("%4", State.COMPLETED, standing=Group.PAST),
     )
     found = parsed(metrics_text(Snapshot(NOW - 5, workers), NOW))
     assert value(found, "workers", agent="codex", state="running") == 1
@@ -68,7 +58,7 @@ def test_empty_fleet_has_all_series_of_alerts() -> None:
 
 @given(name=st.text(max_size=200), source=st.text(max_size=50))
 def test_any_label_is_one_value(name: str, source: str) -> None:
-    workers = (worker("%1", State.WAITING_INPUT, name=name),)
+    workers = (row("%1", State.WAITING_INPUT, since=NOW, name=name),)
     sources = (SourceSeen(at=NOW, name=source, ok=False, detail=""),)
     text = metrics_text(Snapshot(NOW, workers, sources), NOW)
     found = parsed(text)

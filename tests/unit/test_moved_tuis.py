@@ -65,7 +65,7 @@ def seen(
         process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex", *argv)),
         process(50, 11, started=96.0, argv=DAEMON),
         *pushed,
-        e.LocksSeen(at=110.0, holders=dict.fromkeys(loaded, 50), readable=True),
+        e.LocksSeen(at=110.0, holders=dict.fromkeys(loaded, 50)),
         e.ProcessesCounted(at=110.0),
     )
 

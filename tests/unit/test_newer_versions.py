@@ -35,7 +35,7 @@ def judged(scenario: Path, version: str) -> bytes:
         assert thread
         assert version.encode() in text
         events += RolloutReader(thread[1]).read(text.splitlines())
-    events += [e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]
+    events += [e.LocksSeen(at=LATER, holders={}), e.ProcessesCounted(at=LATER)]
     workers = build_snapshot(reduce(Fleet(), events), LATER).workers
     assert workers
     return msgspec.json.encode(workers, enc_hook=str).replace(f'"{version}"'.encode(), b'"V"')

@@ -22,18 +22,18 @@ from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import Group, State
 from agentdash.model.thread import Call, Thread, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
-from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.model.worker import Sandbox, Snapshot, Worker
 from agentdash.report.notices import News, NoticeBook, is_quiet, notice_report
 from agentdash.report.redact import Scrubber
 from agentdash.thresholds import failures_in_a_row, passed
+from tests.unit.story import row
 
 ASKS = Fact(FactKind.ASK, "asks", "Shall I sell Acme?")
 WAITING, RUNNING, DONE = State.WAITING_APPROVAL, State.RUNNING, State.COMPLETED
 
 
 def worker(state: State, since: float, name: str = "deploy", **more: Any) -> Worker:
-    assessment = Assessment(state, since, "why", fact=more.pop("fact", None))
-    return Worker(f"id-{name}", "pane", name, Agent("codex"), assessment, **more)
+    return row(f"id-{name}", state, since=since, name=name, **more)
 
 
 def told(story: Sequence[tuple[float, Sequence[Worker]]], quiet: Sequence[float] = ()) -> dict[float, str]:

@@ -224,7 +224,7 @@ def recorded(number: int, secret: str) -> list[e.Event]:
 def test_no_secret_is_in_a_journal(tmp_path: Path) -> None:
     """Arguments, environments, titles, screens as they are drawn; and what is known at a new part."""
     events = [event for number, secret in enumerate(PLANTED) for event in recorded(number, secret)]
-    recorder = Recorder(tmp_path, VirtualClock(1.0), version="1", host="box")
+    recorder = Recorder(tmp_path, VirtualClock(1.0))
     recorder._begin_part(Fleet())
     recorder._write_events(events)
     recorder._begin_part(reduce(Fleet(), events))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import time
 from datetime import datetime
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
@@ -48,7 +47,7 @@ def family_of(folder: Path):
 
 def index_of(family) -> StreamIndex:
     """Return an index with a checkpoint at every step, as far as these are kept."""
-    index = StreamIndex(family_stream(family), 1, 2.0, lambda _: False)
+    index = StreamIndex(family_stream(family), 1, lambda _: False)
     index.checkpoint_steps = 1
     index.read()
     return index
@@ -176,13 +175,9 @@ class RunningPlayer:
             await asyncio.sleep(0)
 
 
-def player_of(folder: Path, **more) -> tuple[Player, VirtualClock]:
-    clock = VirtualClock(0)
-    return Player(family_of(folder), clock, **more), clock
-
-
 async def test_play_to_end_and_restart() -> None:
-    player, clock = player_of(RECORDINGS / "0.114.0" / "spawn", speed=64.0)
+    clock = VirtualClock(0)
+    player = Player(family_of(RECORDINGS / "0.114.0" / "spawn"), clock, speed=64.0)
     async with RunningPlayer(player, clock) as running:
         end = await running.snapshot_with(
             lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers)
@@ -197,7 +192,7 @@ async def test_play_to_end_and_restart() -> None:
         assert (await running.snapshot_with(lambda s: len(s.workers) == 3)).workers == end.workers
 
 
-async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
+async def test_long_pauses_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour between two messages, with invisible steps in between: with a gap of 0 it takes no time."""
     first, hour = 1_700_000_000.0, 3600
     events = [MessageLogged(at=first, thread="t", role="user", text="go", line=1)]
@@ -205,10 +200,10 @@ async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
     events += [MessageLogged(at=first + hour, thread="t", role="agent", text="done", line=3)]
     (tmp_path / "diary.jsonl").write_bytes(b"".join(encode(event) + b"\n" for event in events))
     clock = VirtualClock(0)
+    monkeypatch.setattr("agentdash.replay.index.MAX_GAP_S", 0.0)
     player = Player(
         Family("", ()),
         clock,
-        gap=0.0,
         extra=[FileStream(tmp_path / "diary.jsonl", EventLineReader())],
     )
     player.index.read()
@@ -361,21 +356,3 @@ def test_parse_time(text: str, at: str | None) -> None:
         datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00")
     )
     assert parse_time(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)
-
-
-def test_names_and_marks_are_those_of_today(tmp_path: Path) -> None:
-    archive = tmp_path / "archived_sessions"
-    archive.mkdir()
-    (source,) = (RECORDINGS / "0.169.0" / "workspace-write").iterdir()
-    path = Path(shutil.copy(source, archive))
-    thread = thread_id(path) or ""
-    (tmp_path / "session_index.jsonl").write_text(
-        "".join(
-            json.dumps({"id": thread, "thread_name": name, "updated_at": at}) + "\n"
-            for name, at in (("first", "2026-01-01T00:00:00Z"), ("renamed", "2030-01-01T00:00:00Z"))
-        )
-    )
-    cursor = Cursor(family_stream(find_family(CodexHome(tmp_path), str(path))))
-    cursor.advance()
-    shown = cursor.fleet.threads[thread]
-    assert (shown.name, shown.file and shown.file.archived) == ("renamed", True)

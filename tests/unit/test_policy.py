@@ -148,4 +148,4 @@ def test_list_of_domains_means_mediated_network() -> None:
         {"cwd": CWD, "permission_profile": profile, "network": {"allowed_domains": ["example.com"]}}
     )
     assert proxied is not None
-    assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read-only, network filtered")
+    assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read-only, network via proxy")

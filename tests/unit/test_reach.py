@@ -22,10 +22,11 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.state_paths import Mount
-from agentdash.model.states import Group, State
-from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.model.states import Group
+from agentdash.model.worker import Sandbox, Snapshot
 from agentdash.report.elements import ViaReport
 from agentdash.report.reach import reach_by_policy, reach_report
+from tests.unit.story import row
 
 NOW = 1_763_000_000.0
 BASHRC = ReachTarget(kind=ReachKind.TAKEOVER, path="/home/me/.bashrc", what="", action="write")
@@ -108,18 +109,6 @@ def test_union_is_the_most_that_any_process_reaches() -> None:
     assert [each.target for each in union((one, other)).reached()] == [BASHRC, KEY]
 
 
-def worker(name: str, cwd: str, **more: object) -> Worker:
-    return Worker(
-        id=name,
-        kind="codex-thread",
-        name=name,
-        agent=Agent("codex"),
-        assessment=Assessment(State.RUNNING, NOW, "why"),
-        cwd=cwd,
-        **more,
-    )
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentdash.collect.processes.linux.mounts", lambda _: [Mount(1, 0, "/")])
@@ -132,11 +121,11 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             pane = Pane(key=key, session="s", window="w", pid=1, command="codex")
             with socket.socket(socket.AF_UNIX) as server:
                 server.bind(key.server)
-                live = worker("live", f"{tmp_path}/a", pids=(sleeper.pid,), pane=pane)
-                idle = worker("idle", f"{tmp_path}/b", sandbox=Sandbox(configured=policy("read-only")))
-                blank = worker("blank", f"{tmp_path}/b")
-                past = worker("past", f"{tmp_path}/c", standing=Group.PAST)
-                away = worker("away", f"{tmp_path}/c", host="build1")
+                live = row("live", cwd=f"{tmp_path}/a", pids=(sleeper.pid,), pane=pane)
+                idle = row("idle", cwd=f"{tmp_path}/b", sandbox=Sandbox(configured=policy("read-only")))
+                blank = row("blank", cwd=f"{tmp_path}/b")
+                past = row("past", cwd=f"{tmp_path}/c", standing=Group.PAST)
+                away = row("away", cwd=f"{tmp_path}/c", host="build1")
                 report = reach_report(Snapshot(NOW, (live, idle, blank, past, away)))
         finally:
             sleeper.kill()

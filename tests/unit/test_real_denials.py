@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.findings.verdict import Surroundings, judge_sandbox
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.denials import PathFacts
 from agentdash.model.fleet import Fleet
@@ -187,5 +187,5 @@ def test_verdicts_of_what_a_session_shows(ran: list[Ran], more: dict[str, Any], 
         )
         lines.append(answer(output if code == -1 else chunk(output, code=max(code, 0)), id_=f"c{number}"))
     thread = session(*lines, **more)
-    in_home = PathFacts(codex_home="/home/u/.codex")
-    assert judge_sandbox(thread, ENDED, platform=None, places=in_home).verdict == verdict
+    in_home = Surroundings(places=PathFacts(codex_home="/home/u/.codex"))
+    assert judge_sandbox(thread, ENDED, in_home).verdict == verdict

@@ -1,9 +1,12 @@
-"""States of stories that people's sessions contain: each class with variants, and controls beside them."""
+"""States of stories that people's sessions contain: each class with variants, and controls beside them.
+
+No screen ends a turn that the CLI's own status or its record says is open; trying again is work.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -12,9 +15,15 @@ from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.rollout.calls import mcp_call
 from agentdash.agents.codex.rollout.records import Item
 from agentdash.model import events as e
+from agentdash.model.chat import Chat
+from agentdash.model.fact import FactKind
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
+from agentdash.model.worker import Worker
 from tests.unit.story import (
+    CHILD,
+    CWD,
+    HOST,
     PANE,
     T,
     asked,
@@ -23,6 +32,7 @@ from tests.unit.story import (
     done,
     ended,
     held,
+    in_pane,
     old,
     pane,
     polled,
@@ -32,9 +42,21 @@ from tests.unit.story import (
 )
 
 Story = list[e.Event | list[e.Event]]
+Events = Sequence[e.Event]
 RULE = "refused-by-policy"
 USER = "refused-by-user"
 POLICY = "refused-by-approval"
+OWNER = ProcessKey(11, 95.0)
+"""The process of a worker CLI in a pane."""
+OTHER = "01a1fa8b-64d1-75d0-9538-5a109db01aaa"
+
+
+def status(what: str, since: float = 100.1) -> e.Event:
+    return e.SessionSeen(at=107.0, key=OWNER, agent="claude", status=what, since=since, session=T)
+
+
+def screen(state: str, rule: str, text: str = "✻ Waiting for 1 agent", agent: str = "claude") -> e.Event:
+    return e.ScreenRead(at=106.5, key=PANE, agent=agent, state=state, rule=f"{agent}.{rule}", text=text)
 
 
 def tried(call: str, outcome: e.Outcome = "ended", *, at: float = 101.0, tool: str = "exec_command") -> Story:
@@ -45,20 +67,15 @@ def tried(call: str, outcome: e.Outcome = "ended", *, at: float = 101.0, tool: s
     return [start, ended(call, "", at=at + 0.5, exit_code=None, outcome=outcome)]
 
 
+PLANNED = tried("c0", tool="update_plan")
 ANSWERED = {
     "the only action, by a rule": (State.COMPLETED, [*tried("c1", RULE), done()]),
     "a clean-up, by the user": (State.COMPLETED, [*tried("c1"), *tried("c2", USER), done()]),
     "an MCP call behind work": (State.COMPLETED, [*tried("c1"), *tried("c2", USER, tool="a.b"), done()]),
     "all, by the policy": (State.FAILED_PERMISSION, [*tried("c1", POLICY), *tried("c2", POLICY), done()]),
     "MCP, by the user": (State.FAILED_PERMISSION, [*tried("c1", USER, tool="mcp__spike__echo"), done()]),
-    "MCP, behind a plan": (
-        State.FAILED_PERMISSION,
-        [*tried("c0", tool="update_plan"), *tried("c1", USER, tool="a.b"), done()],
-    ),
-    "MCP, repeated": (
-        State.COMPLETED,
-        [*tried("c1", USER, tool="a.b"), *tried("c2", tool="a.b"), done()],
-    ),
+    "MCP, behind a plan": (State.FAILED_PERMISSION, [*PLANNED, *tried("c1", USER, tool="a.b"), done()]),
+    "MCP, repeated": (State.COMPLETED, [*tried("c1", USER, tool="a.b"), *tried("c2", tool="a.b"), done()]),
     "without an answer": (State.FAILED_PERMISSION, [*tried("c1"), *tried("c2", RULE), done(None)]),
 }
 
@@ -116,7 +133,7 @@ def test_waiting_for_standard_input(
 
 # ---------------------------------------------------------------- questions in the last message
 
-OWNER = process(50, agent="codex")
+CODEX = process(50, agent="codex")
 EXEC_RUNS = process(50, agent="codex", once=True)
 
 
@@ -132,10 +149,10 @@ EXEC_RUNS = process(50, agent="codex", once=True)
     ],
 )
 def test_last_message_that_asks(message: str, question: str | None) -> None:
-    found = worker(OWNER, begun(), done(message), held(110))
+    found = worker(CODEX, begun(), done(message), held(110))
     assert found.state is (State.WAITING_INPUT if question else State.COMPLETED)
     unmarked = e.MessageLogged(thread=T, at=105, line=8, role="agent", text=message)
-    assert worker(OWNER, old(), unmarked, held(110)).state is found.state
+    assert worker(CODEX, old(), unmarked, held(110)).state is found.state
     if question:
         assert found.assessment.fact is not None
         assert (found.assessment.fact.what, found.assessment.fact.object) == ("asks", question)
@@ -146,8 +163,8 @@ def test_last_message_that_asks(message: str, question: str | None) -> None:
     "story",
     [
         [EXEC_RUNS, *begun(), done("Go on?"), *held(110)],
-        [OWNER, *begun(source="exec"), done("Go on?"), *held(110)],
-        [OWNER, *begun(source="subagent", parent="other"), done("Go on?"), *held(110)],
+        [CODEX, *begun(source="exec"), done("Go on?"), *held(110)],
+        [CODEX, *begun(source="subagent", parent="other"), done("Go on?"), *held(110)],
         [*begun(), done("Go on?"), *polled(110)],
     ],
     ids=["codex exec", "exec by its record", "sub-agent", "left"],
@@ -159,12 +176,12 @@ def test_questions_that_nobody_can_answer(story: Story) -> None:
 
 
 def test_what_outranks_a_question_in_the_text() -> None:
-    refused = [OWNER, *begun(), *tried("c1", USER), done("May I?")]
+    refused = [CODEX, *begun(), *tried("c1", USER), done("May I?")]
     assert worker(*refused, held(110)).state is State.WAITING_INPUT
     output = "touch: cannot touch '/home/dev/x': Read-only file system"
     denied = [called(text="touch /home/dev/x"), ended(output=output, exit_code=1), done("May I?")]
-    assert worker(OWNER, begun(), *denied, held(110)).state is State.BLOCKED_SANDBOX
-    again = e.TurnStarted(thread=T, at=109, line=20, turn="turn-2")
+    assert worker(CODEX, begun(), *denied, held(110)).state is State.BLOCKED_SANDBOX
+    again = e.TurnStarted(thread=T, at=109, line=20)
     assert worker(*refused, again, held(110)).state is State.RUNNING
 
 
@@ -179,9 +196,7 @@ def session(*commands: str) -> Story:
         e.ThreadStarted(thread=T, at=100, line=1, agent="claude"),
         e.TurnStarted(thread=T, at=100, line=2),
         done("They work.", at=101),
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=85.0, agent="claude"),
+        *in_pane("claude", started=95.0),
     ]
     for kid, command in zip(KIDS, commands, strict=True):
         story += [
@@ -193,30 +208,23 @@ def session(*commands: str) -> Story:
     return story
 
 
-def of_session(status: str) -> e.Event:
-    key = ProcessKey(11, 85.0)
-    return e.SessionSeen(at=103, key=key, agent="claude", status=status, since=103, session=T)
-
-
 def dialog(quoted: str) -> e.Event:
-    rule = "claude.approval-command"
-    asks = e.ScreenRead(at=104, key=PANE, agent="claude", state="waiting-approval", rule=rule, text="Do?")
-    return replace(asks, object=quoted)
+    return replace(screen("waiting-approval", "approval-command", "Do?"), object=quoted)
 
 
 MARK = {"CLAUDE_CODE_SESSION_ID": T}
 RUNS = process(77, 11, started=102.5, env=MARK)
-RAN_BEFORE = process(77, 11, started=90.5, env=MARK)
+RAN_BEFORE = process(77, 11, started=95.5, env=MARK)
 
 
 @pytest.mark.parametrize(
     ("story", "asking", "object_"),
     [
-        ([of_session("waiting"), dialog("rm b"), RUNS], {"agent-b"}, "rm b -r c"),
-        ([of_session("waiting"), dialog("touch a"), RAN_BEFORE], {"agent-a", "agent-b"}, "touch a"),
-        ([of_session("waiting")], {"agent-a", "agent-b"}, "touch a"),
-        ([of_session("waiting"), dialog("curl"), RUNS], set(), "curl"),
-        ([of_session("busy")], set(), None),
+        ([status("waiting"), dialog("rm b"), RUNS], {"agent-b"}, "rm b -r c"),
+        ([status("waiting"), dialog("touch a"), RAN_BEFORE], {"agent-a", "agent-b"}, "touch a"),
+        ([status("waiting")], {"agent-a", "agent-b"}, "touch a"),
+        ([status("waiting"), dialog("curl"), RUNS], set(), "curl"),
+        ([status("busy")], set(), None),
     ],
 )
 def test_which_sub_agent_asks(story: Story, asking: set[str], object_: str | None) -> None:
@@ -271,15 +279,10 @@ def test_end_of_a_file_whose_middle_was_not_read(version: str, state: State) -> 
 
 
 def record(kind: str, content: object, at: int, *, version: str, stop: str | None = None) -> bytes:
-    return json.dumps(
-        {
-            "type": kind,
-            "message": {"role": kind, "id": "m1", "content": content, "stop_reason": stop},
-            "timestamp": f"2026-04-01T10:00:{at:02}Z",
-            "cwd": "/home/dev",
-            "version": version,
-        }
-    ).encode()
+    message = {"role": kind, "id": "m1", "content": content, "stop_reason": stop}
+    time = f"2026-04-01T10:00:{at:02}Z"
+    line = {"type": kind, "message": message, "timestamp": time, "cwd": "/home/dev", "version": version}
+    return json.dumps(line).encode()
 
 
 def text(words: str) -> list[dict[str, str]]:
@@ -307,10 +310,7 @@ LEFT = b'{"type": "last-prompt", "lastPrompt": "hello"}'
     ],
 )
 def test_last_words_of_claude(
-    version: str,
-    said: Iterable[tuple[object, str | None]],
-    state: State,
-    is_alive: bool,
+    version: str, said: Iterable[tuple[object, str | None]], state: State, is_alive: bool
 ) -> None:
     lines = [record("user", "hello", 0, version=version)]
     for at, (content, stop) in enumerate(said, 1):
@@ -321,3 +321,139 @@ def test_last_words_of_claude(
     (found,) = snapshot_after(events, held(later) if is_alive else polled(later), now=later + 10).workers
     assert found.state is (State.RUNNING if is_alive and state is State.EXITED else state)
     assert sum(moment.text == "completed" for moment in found.moments) <= 1
+
+
+# ---------------------------------------------------------------- turns that a screen seems to end
+
+
+def claude(thread: str = T, *, at: float = 100.0, **more: str) -> list[e.Event]:
+    return [
+        e.ThreadStarted(thread=thread, at=at, line=1, agent="claude", cwd=CWD, version="2.1.332", **more),
+        e.TurnStarted(thread=thread, at=at, line=2),
+    ]
+
+
+def agent(child: str = CHILD, *, ended: bool = False) -> list[e.Event]:
+    """An agent that works in the background, or has ended."""
+    end = [done(at=106.0, thread=child)] if ended else []
+    return [e.ChildSpawned(thread=T, at=101.0, line=5, child=child), *claude(child, at=101.5, parent=T), *end]
+
+
+def seen(*parts: e.Event | Events, agent: str = "claude", last: Events = ()) -> Worker:
+    """Return the worker after events, in a pane."""
+    host = e.HostSeen(at=80, platform="linux", kernel=HOST)
+    there = [host, *in_pane(agent, started=95.0, cwd=CWD)]
+    return worker(there, polled(99), *parts, polled(107), last or polled(112))
+
+
+AFTER = [e.TurnStarted(thread=T, at=110.0, line=10), done(at=111.0)]
+"""A further turn."""
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "words"),
+    [
+        ([*agent(), done(), status("busy")], State.RUNNING, "waits for 1 background agent"),
+        ([*agent(ended=True), *agent(OTHER), done(), status("busy")], State.RUNNING, "1 background"),
+        # the agent has ended, and the next turn not begun
+        ([*agent(ended=True), done(), status("busy")], State.RUNNING, "status busy"),
+        ([*agent(ended=True), done(), status("busy"), *AFTER], State.RUNNING, "status busy"),
+        # it compacts, or begins before its prompt is written
+        ([done(), status("busy", since=105.0)], State.RUNNING, "status busy"),
+        ([*agent(), done(), status("busy"), screen("completed", "answered")], State.RUNNING, "1 background"),
+        ([status("busy"), screen("failed-provider", "failed")], State.RUNNING, ""),
+        (
+            [status("busy"), screen("running", "retrying", "429 · attempt 5/10")],
+            State.RUNNING,
+            "attempt 5/10",
+        ),
+        # controls
+        ([done(), status("idle", since=103.1)], State.COMPLETED, "finished"),
+        ([*agent(ended=True), done(), status("idle", since=107.0)], State.COMPLETED, "finished"),
+        # `shell`: a command goes on in the background, read as idle
+        ([*agent(), done(), status("idle", since=103.1)], State.COMPLETED, "finished"),
+        # a file that neither the beginning nor the end of a later turn changed
+        ([done(), status("busy", since=100.1), *AFTER], State.COMPLETED, "finished"),
+    ],
+)
+def test_claude_code_by_its_status_file(events: Events, state: State, words: str) -> None:
+    found = seen(claude(), events)
+    assert (found.state, words in found.assessment.why) == (state, True), found.assessment.why
+
+
+def codex() -> list[e.Event]:
+    return [*begun(version="0.171.0"), *held(104, 11)]
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"),
+    [
+        (("running", "reconnecting", "• Reconnecting... 5/8"), FactKind.PROVIDER),
+        (("failed-provider", "failed", "■ overloaded"), FactKind.WORK),
+        (("interrupted", "interrupted", "■ Conversation interrupted"), FactKind.WORK),
+    ],
+)
+def test_codex_by_its_rollout(read: tuple[str, str, str], kind: FactKind) -> None:
+    shown = screen(*read, agent="codex")
+    found = seen(codex(), shown, agent="codex", last=held(112, 11))
+    assert found.assessment.fact is not None
+    assert (found.state, found.assessment.fact.kind) == (State.RUNNING, kind)
+    failed = done(None, at=107.5, error="overloaded", error_kind="other")
+    assert seen(codex(), shown, failed, agent="codex").state is State.FAILED_PROVIDER
+
+
+@pytest.mark.parametrize(
+    ("cli", "chat", "read", "state"),
+    [
+        ("opencode", Chat(by="x", turn="open"), ("completed", "finished"), State.RUNNING),
+        ("opencode", Chat(by="x", turn="open", since=99.0), ("failed-provider", "failed"), State.RUNNING),
+        ("copilot", Chat(by="x", turn="open"), ("waiting-input", "question"), State.WAITING_INPUT),
+        ("gemini", Chat(by="x", turn="open"), ("waiting-approval", "approval"), State.WAITING_APPROVAL),
+        ("opencode", Chat(by="x", turn="open"), ("running", "retrying"), State.RUNNING),
+        ("opencode", Chat(by="x", turn="open", since=90.0), ("completed", "finished"), State.COMPLETED),
+        ("opencode", None, ("failed-provider", "failed"), State.FAILED_PROVIDER),
+        # its chat has no line for a turn that is cancelled or fails
+        ("qwen", Chat(by="x", turn="open"), ("interrupted", "interrupted"), State.INTERRUPTED),
+    ],
+)
+def test_other_clis_by_their_logs(cli: str, chat: Chat | None, read: tuple[str, str], state: State) -> None:
+    log = e.SessionSeen(at=106, key=OWNER, agent=cli, status=None, since=99.0, session="s", chat=chat)
+    assert seen(log, screen(*read, agent=cli), agent=cli).state is state
+
+
+@pytest.mark.parametrize(("started", "goes_on"), [(101.2, True), (99.0, False), (130.0, False)])
+def test_a_background_command_goes_on_while_what_it_started_lives(started: float, goes_on: bool) -> None:
+    """Other commands of the session may be alive."""
+    left = [
+        e.CallStarted(thread=T, at=101.0, line=5, call="c1", kind="command", tool="Bash", text="make serve"),
+        e.CallEnded(thread=T, at=102.0, line=6, call="c1", outcome="running"),
+        done(at=103.0),
+    ]
+    alive = process(60, 11, started=started, env={"CLAUDE_CODE_SESSION_ID": T}, argv=("bash",))
+    found = seen(claude(), left, status("idle", since=103.1), alive)
+    assert (found.state, "goes on" in found.assessment.why) == (State.COMPLETED, goes_on)
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown", "state"),
+    [
+        (("waitingOnApproval",), "waiting-approval", State.WAITING_APPROVAL),
+        (("waitingOnApproval",), "running", State.RUNNING),  # the dialog is elsewhere, or not drawn yet
+        ((), "waiting-approval", State.RUNNING),  # answered
+        (None, "waiting-approval", State.WAITING_APPROVAL),  # Codex before 0.160 has no feed
+    ],
+)
+def test_approval_of_a_sub_agent_is_also_that_of_the_pane(
+    flags: tuple[str, ...] | None, shown: str, state: State
+) -> None:
+    spawned = e.ChildSpawned(thread=T, at=101.0, line=5, child=CHILD)
+    asks = replace(called(text="touch x", at=102.0, ask=flags is None), thread=CHILD)
+    feed = [] if flags is None else [e.StatusPushed(at=107.5, thread=T, status="active")]
+    feed += [replace(each, thread=CHILD, flags=flags) for each in feed]
+    dialog = replace(screen(shown, "approval-command", "Would you?", agent="codex"), object="touch x")
+    story = (codex(), spawned, begun(CHILD, at=101.0, parent=T), asks, dialog, feed)
+    found = seen(*story, agent="codex", last=held(112, 11))
+    assert found.state is state
+    is_waiting = state is State.WAITING_APPROVAL
+    assert ("touch x" in found.assessment.why, found.assessment.asker == CHILD) == (is_waiting, is_waiting)
+    assert found.needs_you is (flags is None)  # it is the sub-agent's, and counts there if that says so

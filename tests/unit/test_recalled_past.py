@@ -8,7 +8,6 @@ import pytest
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.collect.clock import SystemClock
-from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
@@ -68,7 +67,7 @@ def remembered() -> ThreadMemory:
 
 
 def kinds(cursor: Cursor) -> set[str]:
-    (worker,) = build_snapshot(cursor.fleet, cursor.judged_at).workers
+    (worker,) = cursor.snapshot(settled=True).workers
     return {str(finding.kind) for finding in worker.sandbox.findings}
 
 
@@ -98,7 +97,7 @@ def test_all_lists_agree_about_what_was_seen(home: CodexHome) -> None:
         known = {each.thread: each for each in memories}
         (checked,) = audit([path], recall=lambda thread: known.get(thread) or ThreadMemory(thread)).threads
         library = Library(home, SystemClock(), recall=lambda *_: known)
-        listed = {entry.key: entry for entry in library.fill(list(library.entries()), tuple)}
+        listed = {entry.key: entry for entry in library.fill(list(library.entries()))}
         (row,) = listed.values()
         cursor = Cursor(family_stream(family._replace(memories=memories)))
         while cursor.advance() is not None:

@@ -51,7 +51,7 @@ def snapshot_of(version: str, scenario: str, base: Path = RECORDINGS) -> Snapsho
         thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
         assert thread
         events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
-    events += [e.LocksSeen(at=LATER, holders={}, readable=True), e.ProcessesCounted(at=LATER)]
+    events += [e.LocksSeen(at=LATER, holders={}), e.ProcessesCounted(at=LATER)]
     snapshot = build_snapshot(reduce(Fleet(), events), LATER)
     assert snapshot.workers
     return snapshot
@@ -113,33 +113,25 @@ def test_families(version: str, scenario: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("version", "scenario"), scenarios("kanban-board"))
-def test_blocked_hand_off(version: str, scenario: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "scenario"), scenarios("kanban-board", "escalation-refused", "killed-mid-command", *PROVIDER)
+)
+def test_ends(version: str, scenario: str) -> None:
     (worker,) = snapshot_of(version, scenario).workers
-    assert worker.state == "blocked-sandbox"
-    (finding,) = worker.sandbox.findings
-    remedy = finding.remedy.text if finding.remedy else None
-    channel = '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]'
-    assert remedy == (None if version == "0.20.0" else channel)
-
-
-@pytest.mark.parametrize(("version", "scenario"), scenarios("escalation-refused"))
-def test_refused_escalation_is_not_blocked(version: str, scenario: str) -> None:
-    (worker,) = snapshot_of(version, scenario).workers
-    # before 0.58 the request was not refused: the command ran in the sandbox
-    assert worker.state == ("completed" if version in ("0.20.0", "0.36.0") else "failed-permission")
-
-
-@pytest.mark.parametrize(("version", "scenario"), scenarios(*PROVIDER))
-def test_provider_failures(version: str, scenario: str) -> None:
-    (worker,) = snapshot_of(version, scenario).workers
-    assert worker.state == ("exited" if (version, scenario) in WITHOUT_EVIDENCE else "failed-provider")
-
-
-@pytest.mark.parametrize(("version", "scenario"), scenarios("killed-mid-command"))
-def test_killed(version: str, scenario: str) -> None:
-    (worker,) = snapshot_of(version, scenario).workers
-    assert worker.state == "exited"
+    if scenario == "kanban-board":
+        (finding,) = worker.sandbox.findings
+        channel = '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]'
+        remedy = finding.remedy.text if finding.remedy else None
+        assert remedy == (None if version == "0.20.0" else channel)
+        expected = "blocked-sandbox"
+    elif scenario == "escalation-refused":
+        # before 0.58 the request was not refused: the command ran in the sandbox
+        expected = "completed" if version in ("0.20.0", "0.36.0") else "failed-permission"
+    elif scenario in PROVIDER and (version, scenario) not in WITHOUT_EVIDENCE:
+        expected = "failed-provider"
+    else:
+        expected = "exited"
+    assert worker.state == expected
 
 
 @pytest.mark.parametrize("scenario", ["compact", "review", "user-shell"])

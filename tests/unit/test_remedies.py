@@ -18,14 +18,12 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
-from agentdash.engine.reduce.fleet import reduce
+from agentdash.model import events as e
 from agentdash.model.denials import Denial, Operation, PathFacts, PathKind, Remedy
-from agentdash.model.events import PathsSeen, PolicyRequested, PolicySet, ThreadStarted
-from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested
 from agentdash.sandbox.denials.programs import AGENTS
-from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, worker
+from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, fleet, worker
 
 FACTS = PathFacts(workspaces=(CWD,))
 D = PathKind.DIRECTORY
@@ -46,10 +44,6 @@ def file_remedy(
 def network_remedy(target: str | None, *, policy: Policy = WORKSPACE) -> Remedy | None:
     denial = Denial(what="network", operation="connect", certainty="certain", quote="", target=target)
     return remedy_for(denial, policy, FACTS)
-
-
-def changed(policy: Policy, **fields: object) -> Policy:
-    return Policy(**{**{name: getattr(policy, name) for name in policy.__struct_fields__}, **fields})
 
 
 def settings_once(remedy: Remedy | None) -> dict[str, object]:
@@ -146,7 +140,7 @@ def test_configuration_lies_in_the_codex_home() -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "write"))),
+        replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "write"))),
         Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody"),
         Policy(Filesystem.UNKNOWN),
     ],
@@ -171,7 +165,7 @@ def test_missing_names_that_codex_protects() -> None:
 
 
 def test_denied_entry_of_a_profile() -> None:
-    policy = changed(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
+    policy = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
     remedy = file_remedy("/data/board/x", policy=policy)
     assert remedy is not None
     assert (remedy.once, "`deny` entry" in remedy.text) == (None, True)
@@ -217,31 +211,29 @@ def test_what_is_at_paths(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("here", [True, False])
 async def test_paths_of_threads_of_this_machine_only(tmp_path: Path, here: bool) -> None:
-    cwd = str(tmp_path) if here else "/nonexistent/project"
+    cwd, board = str(tmp_path) if here else "/nonexistent/project", tmp_path / "board"
     output = f"touch: cannot touch '{tmp_path}/board/x': Read-only file system"
-    policy = changed(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/nonexistent", "write")))
+    policy = replace(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule("/nonexistent", "write")))
     begin = [
-        replace(event, cwd=cwd) if isinstance(event, ThreadStarted | PolicySet) else event
+        replace(event, cwd=cwd) if isinstance(event, e.ThreadStarted | e.PolicySet) else event
         for event in begun(policy=policy)
     ]
-    call = called(text=f"touch {tmp_path}/board/x")
-    fleet = reduce(Fleet(), [*begin, call, ended(output=output, exit_code=1)])
-    (thread,) = fleet.threads.values()
-    assert thread.denials
-    (tmp_path / "board").mkdir()
+    known = fleet(begin, called(text=f"touch {board}/x"), ended(output=output, exit_code=1))
+    assert known.threads[T].denials
+    board.mkdir()
     source = DeniedPathSource(SystemClock())
-    seen = await source.poll(fleet)
-    found = {path: kind for event in seen if isinstance(event, PathsSeen) for path, kind in event.paths}
-    assert found.get(str(tmp_path / "board")) == (PathKind.DIRECTORY if here else None)
-    assert await source.poll(fleet) == []
+    seen = await source.poll(known)
+    found = {path: kind for event in seen if isinstance(event, e.PathsSeen) for path, kind in event.paths}
+    assert found.get(str(board)) == (PathKind.DIRECTORY if here else None)
+    assert await source.poll(known) == []
 
 
 def test_profile_that_only_the_request_states() -> None:
     """Codex 0.138 to 0.150 apply profiles, and their logs do not name them."""
-    asked = Requested(given=changed(WORKSPACE, profile="dev"))
+    asked = Requested(given=replace(WORKSPACE, profile="dev"))
     found = worker(
         begun(version="0.145.0"),
-        PolicyRequested(at=0.0, worker=T, requested=asked),
+        e.PolicyRequested(at=0.0, worker=T, requested=asked),
         called(text="echo x > /data/board/kanban.db"),
         ended(output="bash: /data/board/kanban.db: Read-only file system", exit_code=1),
     )
@@ -256,3 +248,84 @@ def test_only_lists_that_exist_are_named(name: str) -> None:
     remedy = remedy_for(denial, WORKSPACE, PathFacts())
     assert (remedy is not None) == (name in state_paths())
     assert remedy is None or f"`agentdash preflight --worker {name}`" in remedy.text
+
+
+def test_profile_that_hides_the_helper() -> None:
+    """Nothing runs under it, in no new Codex either: its entries do not let Codex's own program be read."""
+    helper = "/home/dev/.codex/tmp/arg0-linux/codex-arg0x/codex-linux-sandbox"
+    quote = f"bwrap: execvp {helper}: No such file or directory"
+    denial = Denial(what="sandbox", operation="start", certainty="certain", quote=quote)
+    rules = (PolicyRule("/usr", "read"), PolicyRule(CWD, "write"))
+    hiding = replace(WORKSPACE, profile="dev", rules=rules)
+    found = remedy_for(denial, hiding, PathFacts())
+    assert found is not None
+    opened = tomllib.loads(found.text)["permissions"]["dev"]["filesystem"]
+    assert opened["/home/dev/.codex/tmp"] == "read"
+    for policy in (replace(WORKSPACE, profile="dev"), replace(WORKSPACE, rules=rules)):
+        assert remedy_for(denial, policy, PathFacts()) == Remedy("codex doctor")
+
+
+# ---------------------------------------------------------------- homes
+
+
+def remedy_text(cwd: str, target: str, script: str, *before: e.Event, path: str = "/x/rollout") -> str:
+    """Return the remedy for a file that may not be written, in a session of another machine."""
+    policy = replace(WORKSPACE, rules=(PolicyRule("/", "read"), PolicyRule(cwd, "write")))
+    found = worker(
+        e.FileSeen(thread=T, at=99, path=path, size=1, modified=99),
+        e.ThreadStarted(thread=T, at=100, line=1, cwd=cwd, version="0.169.0"),
+        e.TurnStarted(thread=T, at=100, line=2),
+        e.PolicySet(thread=T, at=100, line=3, policy=policy, origin="turn_context", cwd=cwd),
+        *before,
+        replace(called(text=script), cwd=cwd),
+        ended(output=f"touch: cannot touch '{target}': Read-only file system", exit_code=1),
+    )
+    (entry,) = found.sandbox.denials
+    assert entry.remedy is not None
+    return entry.remedy.text
+
+
+PRINTED = (
+    called("c0", "env", at=100.5),
+    ended("c0", "PATH=/bin\nHOME=/p/people/ann\nPWD=/data/x\n", at=100.6),
+)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "target", "script", "before", "path"),
+    [
+        ("/home/ann/proj", "/home/ann/notes", "touch /home/ann/notes", (), "/x/rollout"),
+        ("/mnt/c/Users/ann/p", "/mnt/c/Users/ann/notes", "touch ../notes", (), "/x/rollout"),
+        ("/p/people/ann/proj", "/p/people/ann/notes", "touch ../notes", (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch /p/people/ann/notes", PRINTED, "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
+        ("/data/x", "/p/people/ann/notes", "touch $FILE", (), "/p/people/ann/.codex/sessions/x"),
+    ],
+)
+def test_no_home_becomes_a_writable_root(
+    cwd: str, target: str, script: str, before: tuple[e.Event, ...], path: str
+) -> None:
+    text = remedy_text(cwd, target, script, *before, path=path)
+    assert "writable_roots" not in text
+    assert text.startswith("approve that command")
+
+
+# ---------------------------------------------------------------- what no setting opens
+
+
+@pytest.mark.parametrize(
+    ("excluded", "script", "is_named"),
+    [
+        ("git", "git init /x", True),
+        ("git *", "git init /x", True),
+        ("git init:*", "git init /x", True),
+        ("gi", "git init /x", False),
+    ],
+)
+def test_excluded_command_that_ran_inside(excluded: str, script: str, is_named: bool) -> None:
+    by_agent = replace(WORKSPACE, enforced_by="agent")
+    denial = Denial("filesystem", "mkdir", "certain", "EROFS", "/x/.git")
+    found = remedy_for(denial, by_agent, PathFacts(excluded=(excluded,)), script=script)
+    assert found is not None
+    assert (f"`{excluded}`" in found.text) is is_named

@@ -26,7 +26,7 @@ def workers(
         process(10, started=80.0),
         process(11, 10, started=95.0, agent="codex", cwd=cwd, argv=argv, once=once),
         process(50, started=90.0, argv=SERVER),
-        e.LocksSeen(at=110.0, holders={T: 50}, readable=True),
+        e.LocksSeen(at=110.0, holders={T: 50}),
         e.ProcessesCounted(at=110.0),
     ]
     return list(snapshot_after(*story).workers)

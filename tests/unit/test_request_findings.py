@@ -1,14 +1,26 @@
-"""What was asked for is compared with the policy that a thread states first after that, and nothing else."""
+"""What was asked for is compared with the policy that a thread states first after that, and nothing else.
+
+Where it was not given, the setting that decides is named with file and line, in a TUI as in `codex exec`, and
+no remedy is what was asked for already.
+"""
 
 from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
+from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.reader import read_request
 from agentdash.engine.judge.findings.command_sandbox import auto_approved
-from agentdash.engine.judge.findings.policies import ParentPolicy, request_findings
+from agentdash.engine.judge.findings.policies import ParentPolicy, newest_request, request_findings
+from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
+from agentdash.model.denials import Denial, PathFacts, PathKind, Remedy
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner, awaits_request
@@ -16,20 +28,22 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.thread import Thread
+from tests.unit.story import begun, called, ended
 
-READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
+READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="on-request")
 WORKSPACE = Policy(
     Filesystem.WORKSPACE,
     Network.OFF,
-    (PolicyRule("/", "read"), PolicyRule("/w", "write")),
-    approval="never",
+    (PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in ("/w", "/tmp", "$TMPDIR"))),
+    approval="on-request",
 )
-FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
+REQUIREMENTS = "/etc/codex/requirements.toml"
+FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="on-request", enforced_by="nobody")
 
 
 def thread(*policies: tuple[float, Policy]) -> Thread:
     """Return a thread that states these policies at these times."""
-    events: list[e.Event] = [e.ThreadStarted(at=1.0, thread="t", cwd="/w", version="0.169.0")]
+    events: list[e.Event] = [e.ThreadStarted(at=1.0, thread="t", cwd="/w", version="0.171.0")]
     events += [
         e.PolicySet(at=at, thread="t", line=number, policy=policy, origin="turn_context")
         for number, (at, policy) in enumerate(policies, 2)
@@ -58,9 +72,8 @@ def only(found: Thread, *requests: Requested) -> Finding:
     return finding
 
 
-MANAGED = "/etc/codex/requirements.toml"
 SCREEN = replace(asked(READ_ONLY), is_fixed=False)
-EXPLAINED = given(SCREEN, FULL, RequestLayer.MANAGED, MANAGED)
+EXPLAINED = given(SCREEN, FULL, RequestLayer.MANAGED, REQUIREMENTS)
 TYPED = replace(asked(READ_ONLY), changed_files=("/c",))
 WIDER = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write")))
 ADDED = RequestOrigin(RequestField.WRITABLE_ROOTS, RequestLayer.ARGV, "--add-dir /srv")
@@ -114,20 +127,18 @@ def resumed(policy: Policy, **changes: object) -> Requested:
     return replace(request, **({"resumes": True, "files_written": 0.5} | changes))
 
 
+TYPED_AGAIN = replace(asked(FULL, since=20.0), resumes=True)
+CONFIGURED = asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml")
+
+
 @pytest.mark.parametrize(
     ("requests", "expected"),
     [
         pytest.param((asked(READ_ONLY), resumed(FULL)), ["resume-dropped-policy"], id="typed, and lost"),
         pytest.param((resumed(FULL),), ["resume-dropped-policy"], id="of a process that was not seen"),
         pytest.param((resumed(FULL, files_written=10.0),), [], id="perhaps of the configuration"),
-        pytest.param(
-            (asked(READ_ONLY), replace(asked(FULL, since=20.0), resumes=True)), [], id="asked for again"
-        ),
-        pytest.param(
-            (asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml"), resumed(FULL)),
-            [],
-            id="the configuration was changed",
-        ),
+        pytest.param((asked(READ_ONLY), TYPED_AGAIN), [], id="asked for again"),
+        pytest.param((CONFIGURED, resumed(FULL)), [], id="the configuration was changed"),
     ],
 )
 def test_resumed_thread_that_loses_its_policy(requests: tuple[Requested, ...], expected: list[str]) -> None:
@@ -147,32 +158,26 @@ def test_role_that_has_the_policy_of_its_parent() -> None:
     assert "Decided by the policy of the thread that spawned it." in finding.message
 
 
-def call(outcome: e.Outcome, **changes: object) -> list[e.Event]:
-    started = e.CallStarted(
-        at=7.0, thread="t", line=5, call="c", kind="command", tool="exec", text="gh pr list",
-        escalation=e.Escalation("escalated"),
-    )  # fmt: skip
-    ended = e.CallEnded(at=8.0, thread="t", line=6, call="c", outcome=outcome, exit_code=0)
-    return [started, replace(ended, **changes)]
-
-
-def reviewed(policy: Policy, *events: e.Event) -> Thread:
-    begin = [
-        e.ThreadStarted(at=1.0, thread="t", cwd="/w"),
-        e.PolicySet(at=6.0, thread="t", line=2, policy=policy, origin="turn_context"),
+@pytest.mark.parametrize(
+    ("policy", "reviewer", "outcome", "is_found"),
+    [
+        (READ_ONLY, "auto_review", "ended", True),
+        (READ_ONLY, "auto_review", "refused-by-user", False),
+        (READ_ONLY, "user", "ended", False),
+        (WORKSPACE, "auto_review", "ended", False),
+    ],
+)
+def test_reviewer_that_lets_a_command_out(
+    policy: Policy, reviewer: str, outcome: e.Outcome, *, is_found: bool
+) -> None:
+    reviewed = replace(policy, reviewer=reviewer, approval="on-request")
+    events = [
+        *begun(policy=reviewed),
+        called(text="gh pr list", ask=True),
+        ended(outcome=outcome, exit_code=0 if outcome == "ended" else None),
     ]
-    return reduce(Fleet(), [*begin, *events]).threads["t"]
-
-
-def test_reviewer_that_lets_a_command_out() -> None:
-    policy = replace(READ_ONLY, reviewer="auto_review", approval="on-request")
-    assert [each.kind for each in auto_approved(reviewed(policy, *call("ended")))] == [
-        "auto-approved-outside"
-    ]
-    assert list(auto_approved(reviewed(policy, *call("refused-by-user", exit_code=None)))) == []
-    assert list(auto_approved(reviewed(replace(policy, reviewer="user"), *call("ended")))) == []
-    workspace = replace(WORKSPACE, reviewer="auto_review", approval="on-request")
-    assert list(auto_approved(reviewed(workspace, *call("ended")))) == []
+    (found,) = reduce(Fleet(), events).threads.values()
+    assert [each.kind for each in auto_approved(found)] == ["auto-approved-outside"] * is_found
 
 
 # ---------------------------------------------------------------- before the request is read
@@ -205,6 +210,167 @@ def test_the_request_of_a_process_that_has_just_started_is_awaited() -> None:
 
 def test_the_request_of_a_process_that_has_ended_at_once_is_not_awaited() -> None:
     young = {"t": replace(thread((6.0, READ_ONLY)), created_at=6.0)}
-    ended = replace(live_fleet(asked(READ_ONLY, since=5.0)), threads=young, links=FleetLinks())
-    assert not awaits(ended)
-    assert awaits(replace(ended, requests={}))
+    left = replace(live_fleet(asked(READ_ONLY, since=5.0)), threads=young, links=FleetLinks())
+    assert not awaits(left)
+    assert awaits(replace(left, requests={}))
+
+
+# ---------------------------------------------------------------- the setting that decides, and remedies
+
+PROFILE = replace(WORKSPACE, profile=":workspace")
+ONLY_READ = 'allowed_sandbox_modes = ["read-only"]\n'
+NOT_FULL = 'allowed_sandbox_modes = ["read-only", "workspace-write"]\n'
+ONLY_ASK = 'allowed_approval_policies = ["on-request"]\n'
+MODE = 'sandbox_mode = "workspace-write"\n'
+FORCED = (
+    'default_permissions = "{}"\n[allowed_permission_profiles]\n":workspace" = true\n":read-only" = true\n'
+)
+ONE = 'default_permissions = ":read-only"\n[allowed_permission_profiles]\n":read-only" = true\n'
+ALL = FORCED.format(":danger-full-access") + '":danger-full-access" = true\n'
+FIRST = f"{REQUIREMENTS}:1"
+MANAGED = "/etc/codex/managed_config.toml"
+
+
+class Case(NamedTuple):
+    """Something that was asked for, and what the thread was told."""
+
+    args: str
+    told: Policy
+    winner: str
+    """`FILE:LINE` of what decides; empty: nothing is to be found."""
+    parts: tuple[str, ...] = ("files",)
+    """What is not as asked for."""
+    requirements: str = ""
+    managed: str = ""
+    user: str = ""
+    project: str = ""
+    profile: str = ""
+
+
+OVERRULED = {
+    "-s": Case("-s workspace-write", READ_ONLY, FIRST, requirements=ONLY_READ),
+    "full access": Case("--yolo", READ_ONLY, FIRST, ("files", "network", "approval"),
+                        requirements=NOT_FULL + ONLY_ASK),
+    "project": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, project=MODE),
+    "profile": Case("-p x", READ_ONLY, FIRST, requirements=ONLY_READ, profile=MODE),
+    "-a": Case("-a never", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK),
+    "managed approval": Case(
+        "-a never", PROFILE, f"{MANAGED}:1", ("approval",), managed='approval_policy = "on-request"\n'
+    ),
+    "-c network": Case(
+        "-s workspace-write -c sandbox_workspace_write.network_access=true", PROFILE, FIRST,
+        ("network",), requirements=FORCED.format(":workspace"),
+    ),
+    "managed network": Case(
+        "-s workspace-write -c sandbox_workspace_write.network_access=true", WORKSPACE, f"{MANAGED}:2",
+        ("network",), managed="[sandbox_workspace_write]\nnetwork_access = false\n",
+    ),
+    "forced full access": Case(
+        "-s read-only", replace(FULL, profile=":danger-full-access"), FIRST, ("files", "network"),
+        requirements=ALL,
+    ),
+    "-c permissions": Case(
+        "-c 'default_permissions=\":workspace\"'", replace(READ_ONLY, profile=":read-only"), FIRST,
+        requirements=ONE,
+    ),
+}  # fmt: skip
+"""Measured with a TUI of Codex 0.171.0 in a mount namespace: each of these policies was told."""
+AS_ASKED = {
+    "allowed": Case("-s workspace-write", WORKSPACE, "", requirements=NOT_FULL),
+    "nothing is asked for": Case("", READ_ONLY, "", requirements=ONLY_READ + ONLY_ASK),
+    "chosen on the screen": Case("-s workspace-write -a on-request", FULL, ""),
+    "chosen on the screen, allowed": Case("-s workspace-write", READ_ONLY, "", requirements=NOT_FULL),
+}  # fmt: skip
+CASES = [pytest.param(case, id=name) for name, case in (OVERRULED | AS_ASKED).items()]
+
+
+def asked_by(case: Case, root: Path, version: str = "0.171.0") -> Requested:
+    """Return what a Codex with the files of a case is asked for."""
+    trust = '[projects."/w"]\ntrust_level = "trusted"\n'
+    for path, text in {
+        "h/config.toml": case.user + trust,
+        "h/x.config.toml": case.profile,
+        "w/.codex/config.toml": case.project,
+        "etc/codex/requirements.toml": case.requirements,
+        "etc/codex/managed_config.toml": case.managed,
+    }.items():
+        if text:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, "utf-8")
+    return replace(read_request(parse_options(shlex.split(case.args)), "/h", "/w", version, root), since=5.0)
+
+
+def remedies(found: Thread, request: Requested) -> list[Remedy]:
+    """Return the remedies of denials in and beside the workspace, and of the network."""
+    facts = PathFacts(
+        kinds={"/w": PathKind.DIRECTORY, "/srv/x": PathKind.DIRECTORY},
+        workspaces=("/w",),
+        request=newest_request(found, (request,)),
+    )
+    denials = (
+        *map(unwritable, ("/w/a", "/srv/x/a")),
+        Denial("network", "connect", "certain", "x", "host.org"),
+    )
+    known = (remedy_for(denial, found.policies[-1].policy, facts) for denial in denials)
+    return [remedy for remedy in known if remedy is not None]
+
+
+def unwritable(path: str) -> Denial:
+    return Denial("filesystem", "write", "certain", "x", path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_setting_that_decides_is_named(case: Case, tmp_path: Path) -> None:
+    request = asked_by(case, tmp_path)
+    assert not request.is_fixed
+    found: list[Finding] = list(request_findings(thread((6.0, case.told)), (request,)))
+    assert [finding.kind for finding in found] == ["requested-not-configured"] * bool(case.winner)
+    for finding in found:
+        assert f"{case.winner}: " in finding.message
+        assert {field.name for field in finding.fields} == set(case.parts)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_remedy_was_asked_for_already(case: Case, tmp_path: Path) -> None:
+    for remedy in remedies(thread((6.0, case.told)), asked_by(case, tmp_path)):
+        again = parse_options(shlex.split(remedy.once)[1:]) if remedy.once else None
+        if again is None:
+            continue
+        repeated = read_request(again, "/h", "/w", "0.171.0", tmp_path)
+        assert repeated.given is not None, remedy
+        # what it asks for is given, and is more than the thread has
+        assert repeated.policy.filesystem is repeated.given.filesystem, remedy
+        assert repeated.policy.network is repeated.given.network, remedy
+        parts = (case.told.filesystem, case.told.network, set(case.told.writable_roots))
+        new = (repeated.given.filesystem, repeated.given.network, set(repeated.given.writable_roots))
+        assert parts != new, remedy
+        typed = {option.text for option in parse_options(shlex.split(case.args)).options}
+        assert typed.isdisjoint(option.text for option in again.options), remedy
+
+
+NEW_DIR = Case("-s workspace-write --add-dir /srv/x", WORKSPACE, "")
+WRITTEN = Case("", WORKSPACE, "", user=MODE + '[sandbox_workspace_write]\nwritable_roots = ["/srv/x"]\n')
+
+
+@pytest.mark.parametrize(
+    ("case", "kinds", "reason"),
+    [
+        (NEW_DIR, {}, "argv: --add-dir /srv/x was not kept"),
+        (
+            NEW_DIR,
+            {"/srv/x": PathKind.MISSING, "/srv": PathKind.DIRECTORY},
+            "argv: --add-dir /srv/x names a directory that does not exist: create it, and start again",
+        ),
+        (WRITTEN, {}, 'sandbox_workspace_write.writable_roots = ["/srv/x"] was written after its start'),
+    ],
+)
+def test_directory_that_was_asked_for_already(
+    case: Case, kinds: dict[str, PathKind], reason: str, tmp_path: Path
+) -> None:
+    asked_by(case, tmp_path)
+    found = read_request(parse_options(shlex.split(case.args)), "/h", "/w", "0.171.0", tmp_path, since=5.0)
+    facts = PathFacts(kinds=kinds, workspaces=("/w",), request=found)
+    remedy = remedy_for(unwritable("/srv/x/a"), case.told, facts)
+    assert remedy is not None
+    assert remedy.once is None
+    assert reason in remedy.text

@@ -22,11 +22,12 @@ from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, StatePeriod
 from agentdash.model.states import State
-from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import parse_time
 from agentdash.report.audit import audit
 from agentdash.report.since import MAX_LINES, SinceReport, SinceRow, since_lines, since_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, line
+from tests.unit.story import row
 
 NOW = 1_795_204_900.0
 """After all recordings of 0.169.0."""
@@ -49,15 +50,15 @@ def report_of(home: Path, since: float) -> SinceReport:
         log = log_of(path)
         assert log is not None
         fleet = reduce(fleet, log.reader().read(path.read_bytes().splitlines()))
-    ended = [e.LocksSeen(at=NOW, holders={}, readable=True), e.ProcessesCounted(at=NOW)]
+    ended = [e.LocksSeen(at=NOW, holders={}), e.ProcessesCounted(at=NOW)]
     return since_report(build_snapshot(reduce(fleet, ended), NOW), None, since, NOW)
 
 
 def rows(report: SinceReport, kind: str) -> dict[str, list[SinceRow]]:
     found: dict[str, list[SinceRow]] = {}
-    for row in report.rows:
-        if row.kind == kind:
-            found.setdefault(row.worker, []).append(row)
+    for each in report.rows:
+        if each.kind == kind:
+            found.setdefault(each.worker, []).append(each)
     return found
 
 
@@ -98,7 +99,6 @@ def test_each_failed_provider_and_each_end_is_reported(home: Path) -> None:
 
 def waiting(
     *periods: tuple[float, float | None],
-    identifier: str = THREAD,
     state: State = State.RUNNING,
     last: float = NOW,
 ) -> Worker:
@@ -106,16 +106,9 @@ def waiting(
         StatePeriod(state="waiting-approval", since=begin, why="wants to run make", until=end, waits=True)
         for begin, end in periods
     )
-    return Worker(
-        id=identifier,
-        kind="codex-thread",
-        name="build",
-        agent=Agent("codex"),
-        assessment=Assessment(state, periods[-1][0] if periods else NOW, "wants to run make"),
-        history=history,
-        last_activity=last,
-        started=NOW - 1_000,
-    )
+    since = periods[-1][0]
+    more = {"history": history, "last_activity": last, "started": NOW - 1_000}
+    return row(THREAD, state, since=since, why="wants to run make", kind="codex-thread", **more)
 
 
 def waits_of(*workers: Worker, since: float = NOW - 1_000) -> list[tuple[str, float | None, int]]:
@@ -132,25 +125,15 @@ def test_waits_are_summed_up() -> None:
     assert waits_of(worker) == [("waited", 110.0, 2)]
     assert waits_of(worker, since=NOW - 450) == [("waited", 60.0, 2)]
     assert waits_of(worker, since=NOW - 200) == []
-
-
-def test_waits_that_two_sources_saw_count_once() -> None:
-    live = waiting((NOW - 300, NOW - 200))
+    # what two sources saw counts once
     dashboard = waiting((NOW - 320, NOW - 250), (NOW - 100, NOW - 90))
-    assert waits_of(live, dashboard) == [("waited", 130.0, 2)]
-
-
-def test_worker_that_waits_still_needs_the_user() -> None:
-    worker = waiting((NOW - 50, None), state=State.WAITING_APPROVAL)
-    assert waits_of(worker) == [("needs-you", 50.0, 1)]
-    both = waiting((NOW - 500, NOW - 400), (NOW - 50, None), state=State.WAITING_APPROVAL)
-    assert waits_of(both) == [("needs-you", 50.0, 1), ("waited", 100.0, 1)]
-
-
-def test_open_wait_of_a_worker_that_has_gone_ends_with_its_last_sign_of_life() -> None:
-    worker = waiting((NOW - 500, None), state=State.EXITED, last=NOW - 450)
-    kinds = waits_of(worker)
-    assert ("waited", 50.0, 1) in kinds
+    assert waits_of(waiting((NOW - 300, NOW - 200)), dashboard) == [("waited", 130.0, 2)]
+    # one that waits still needs the user
+    still = waiting((NOW - 500, NOW - 400), (NOW - 50, None), state=State.WAITING_APPROVAL)
+    assert waits_of(still) == [("needs-you", 50.0, 1), ("waited", 100.0, 1)]
+    # of a worker that has gone an open wait ends with its last sign of life
+    gone = waiting((NOW - 500, None), state=State.EXITED, last=NOW - 450)
+    assert ("waited", 50.0, 1) in waits_of(gone)
 
 
 # ---------------------------------------------------------------- in 20 lines
@@ -172,35 +155,23 @@ def test_text_fits(home: Path) -> None:
 def test_commands_lead_to_the_moment(home: Path) -> None:
     """The time in each command, parsed as `replay` parses it, is that of the row."""
     report = report_of(home, NOW - 86_400)
-    checked = 0
-    for row in report.rows:
-        found = re.fullmatch(r"agentdash replay (\S+) --at '?([\d :-]+)'?", row.replay)
+    assert report.rows
+    for each in report.rows:
+        found = re.fullmatch(r"agentdash replay (\S+) --at '?([\d :-]+)'?", each.replay)
         assert found
-        assert row.worker.startswith(found[1])
-        assert row.at
+        assert each.at
+        assert each.worker.startswith(found[1])
         at = parse_time(found[2], NOW - 3_600, NOW)
         assert at is not None
-        assert abs(at - datetime.fromisoformat(row.at).timestamp()) < 1
-        checked += 1
-    assert checked == len(report.rows)
+        assert abs(at - datetime.fromisoformat(each.at).timestamp()) < 1
 
 
 # ---------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("8h", 28_800),
-        ("90 min", 5_400),
-        ("99999d", NOW),
-    ],
-)
-def test_spans(text: str, seconds: float) -> None:
-    assert _begin(text, NOW) == NOW - seconds
-
-
-def test_no_time() -> None:
+def test_times() -> None:
+    for text, seconds in (("8h", 28_800), ("90 min", 5_400), ("99999d", NOW)):
+        assert _begin(text, NOW) == NOW - seconds
     for text, why in (("yesterdayish", "is not a time"), ("2099-01-01", "is in the future")):
         with pytest.raises(click.UsageError, match=why):
             _begin(text, NOW)

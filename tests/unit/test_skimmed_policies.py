@@ -140,16 +140,8 @@ def found_lines(path: Path, low: int, high: int, max_line: int = 1 << 20) -> Lin
 
 def test_newest_lines_of_a_gap(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    lines = [
-        b"[A] first",
-        b"[B] before",
-        b"x" * 200_000,
-        b"[A] second",
-        b"y" * 3_000_000,
-        b"[B] last",
-        b"[A] out",
-    ]
-    path.write_bytes(b"\n".join(lines) + b"\n")
+    before = b"[A] first\n[B] before\n" + b"x" * 200_000
+    path.write_bytes(before + b"\n[A] second\n" + b"y" * 3_000_000 + b"\n[B] last\n[A] out\n")
     end = path.read_bytes().index(b"[A] out")
     assert found_lines(path, 0, end) == ([b"[A] second", b"[B] last"], True)
     assert found_lines(path, 0, end - len("[B] last\n")) == ([b"[A] second"], True)

@@ -25,6 +25,7 @@ from tests.unit.story import (
     ended,
     fleet,
     held,
+    in_pane,
     pane,
     polled,
     process,
@@ -53,7 +54,7 @@ def read(state: str | None, when: float, rule: str = "opencode.rule", **more: bo
 
 
 def opencode() -> list[e.Event]:
-    return [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(100)]
+    return [*in_pane("opencode"), *polled(100)]
 
 
 # ---------------------------------------------------------------- history
@@ -74,12 +75,7 @@ def test_reset_file_states_its_history_again() -> None:
 
 def test_thread_is_shown_from_its_first_turn() -> None:
     """Its header is read some milliseconds before its turn: until then the pane is the worker."""
-    tui = [
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-        *polled(99),
-    ]
+    tui = [*in_pane("codex", started=95.0, cwd=CWD), *polled(99)]
     header, *turn = begun(at=100)
     assert shown(100.2, tui, header) == [("pane", "unknown")]
     assert build_snapshot(fleet(tui, header), 100.2).due == 100 + STARTUP_GRACE_S
@@ -104,7 +100,7 @@ LIFE: list[e.Event] = [
     done(at=108),
     e.StatusPushed(at=108.1, thread=T, status="idle"),
     read("completed", 109),
-    e.TurnStarted(thread=T, at=108.4, line=10, turn="turn-2"),
+    e.TurnStarted(thread=T, at=108.4, line=10),
     *held(109.2),
     e.ProcessGone(at=110, key=ProcessKey(11, 85.0)),
     *polled(113),
@@ -131,7 +127,7 @@ def test_next_turn_within_settling_time_is_the_same_period() -> None:
     now = at(103.5, first)
     assert (now.state, now.assessment.since, states(now)) == (State.RUNNING, 100, [("running", 100, None)])
     assert [x.agrees for x in now.assessment.evidence] == [True, False]
-    second = e.TurnStarted(thread=T, at=103.6, line=10, turn="turn-2")
+    second = e.TurnStarted(thread=T, at=103.6, line=10)
     assert states(at(150, first, second, held(149))) == [("running", 100, None)]
 
 
@@ -196,11 +192,7 @@ def test_cpu_of_a_tool_is_a_sign_of_life_that_of_the_worker_is_not() -> None:
 
 
 def test_static_spinner_is_stalled() -> None:
-    tui = [
-        pane(title="⠋ project"),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-    ]
+    tui = [*in_pane("codex", started=95.0, cwd=CWD), pane(title="⠋ project")]
     assert at(100.5, tui, begun(), held(99.9, 11)).stalled is None
     assert at(112, tui, begun(), held(111, 11)).stalled is not None
     turning = e.PaneSeen(at=110.5, pane=pane(title="⠙ project").pane)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def talk(folder: Path, log: Path, name: str = "talk.md", *flags: str) -> str:
 
 def patch_session(folder: Path) -> Path:
     """Write a session with hostile texts everywhere, also in a patch."""
-    log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, f"{HOSTILE}\n\n![x](http://x/y.png)")
+    message = f"{HOSTILE}\n\n![x](http://x/y.png)"
+    log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, message, HOSTILE)
     patch = f"*** Begin Patch\n*** Add File: {HOSTILE}\n+{HOSTILE}\n+```\n*** End Patch"
     call = response("function_call", name="apply_patch", call_id="c2", arguments=json.dumps({"input": patch}))
     done = response("function_call_output", call_id="c2", output=f"Success. {HOSTILE}")
@@ -47,19 +49,12 @@ def patch_session(folder: Path) -> Path:
 
 def test_talk_has_everything_in_its_order(tmp_path: Path) -> None:
     text = talk(tmp_path, LOG)
-    places = [
-        text.index(part)
-        for part in (
-            "> [[go]] change files",
-            "+line three and a half",
-            "`moved.txt → docs/moved.txt` updated +1 -1",
-            "not updated: failed",
-            "refused by approval",
-            "exit 3, 0.44 s",
-            "Denied: `touch: cannot touch",
-            "> **Done**: `app.py` has changed.",
-        )
-    ]
+    parts = (
+        *("> [[go]] change files", "+line three and a half", "`moved.txt → docs/moved.txt` updated +1 -1"),
+        *("not updated: failed", "refused by approval", "exit 3, 0.44 s", "Denied: `touch: cannot touch"),
+        "> **Done**: `app.py` has changed.",
+    )
+    places = list(map(text.index, parts))
     assert places == sorted(places)
     assert text.count("<details>") == text.count("</details>") == 6
 
@@ -76,9 +71,13 @@ def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
 
 def test_hostile_texts_are_inert(tmp_path: Path) -> None:
     log = patch_session(tmp_path)
-    whole = Page(talk(tmp_path, log, "talk.html"))
+    text = talk(tmp_path, log, "talk.html")
+    whole = Page(text)
     assert whole.tags <= ALLOWED
     assert not {name for name in whole.attributes if name.startswith("on") or name == "src"}
+    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\(", text)
+    assert "<script>alert(1)</script>" in "".join(whole.words)
     rendered = Page(BROWSER.render(talk(tmp_path, log, "talk.md")))
     assert rendered.tags <= ALLOWED
     assert not {name for name in rendered.attributes if name.startswith("on") or name == "src"}
@@ -87,35 +86,9 @@ def test_hostile_texts_are_inert(tmp_path: Path) -> None:
 
 PIECES = st.sampled_from(
     [
-        *(
-            "`",
-            "``",
-            "```",
-            "~~~",
-            "\n",
-            "\n\n",
-            "> ",
-            "- ",
-            "1. ",
-            "    ",
-            "<b>",
-            "<img src=x>",
-            "<!--",
-            "-->",
-        ),
-        *(
-            "]]>",
-            "!",
-            "[x](y)",
-            "![x](http://y)",
-            "![x][r]",
-            "[r]: http://y",
-            "\\",
-            "|",
-            "&lt;",
-            "<http://x>",
-        ),
-        *("text", " ", "\t", "#", "<?x?>"),
+        *("`", "``", "```", "~~~", "\n", "\n\n", "> ", "- ", "1. ", "    ", " ", "\t", "\\", "|", "#"),
+        *("<b>", "<img src=x>", "<!--", "-->", "]]>", "<?x?>", "<http://x>", "&lt;", "text"),
+        *("!", "[x](y)", "![x](http://y)", "![x][r]", "[r]: http://y"),
     ]
 )
 

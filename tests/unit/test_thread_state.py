@@ -22,6 +22,7 @@ from tests.unit.story import (
     done,
     ended,
     held,
+    in_pane,
     old,
     pane,
     polled,
@@ -51,22 +52,18 @@ def test_exited_at_a_call_that_may_have_waited_for_an_approval(approval: str, as
 
 def test_observed_end_of_owner_needs_no_grace() -> None:
     """The absence of an owner takes several scans to be sure of; an observed end does not."""
-    codex = process(50, started=90.0, agent="codex")
-    gone = e.ProcessGone(at=102.5, key=ProcessKey(50, 90.0))
-    killed = (codex, begun(), called(), held(102), gone, polled(102.5))
-    assert (
-        snapshot_after(*killed, now=103.0).workers[0].state is State.RUNNING
-    )  # its last lines may still come
-    (found,) = snapshot_after(*killed, now=103.6).workers
-    assert (found.state, found.assessment.since) == (State.EXITED, 102.5)
-    assert snapshot_after(*killed, done(at=102.4), now=103.6).workers[0].state is State.COMPLETED
-    assert (
-        snapshot_after(*killed, held(103, 51), now=104.0).workers[0].state is State.RUNNING
-    )  # somebody else has taken it up
-    assert (
-        snapshot_after(codex, begun(), called(), held(102), polled(102.5), now=103.6).workers[0].state
-        is State.RUNNING
-    )  # it lives, and let go
+    owned = (process(50, started=90.0, agent="codex"), begun(), called(), held(102))
+    gone = [e.ProcessGone(at=102.5, key=ProcessKey(50, 90.0)), *polled(102.5)]
+
+    def after(*story: e.Event | list[e.Event], now: float = 103.6) -> tuple[State, float | None]:
+        (found,) = snapshot_after(*owned, *story, now=now).workers
+        return found.state, found.assessment.since
+
+    assert after(gone, now=103.0) == (State.RUNNING, 100.0)  # its last lines may still come
+    assert after(gone) == (State.EXITED, 102.5)
+    assert after(gone, done(at=102.4)) == (State.COMPLETED, 102.4)
+    assert after(gone, held(103, 51), now=104.0) == (State.RUNNING, 100.0)  # somebody has taken it up
+    assert after(polled(102.5)) == (State.RUNNING, 100.0)  # it lives, and let go
 
 
 @pytest.mark.parametrize("how", ["collected", "zombie", "dead pane"])
@@ -97,9 +94,6 @@ def test_failed_turn(kind: str | None, state: State) -> None:
     assert "it failed" in found.assessment.why
 
 
-DATABASE = "sqlite3.OperationalError: unable to open database file"
-
-
 def hand_off(call: str, output: str, *, at: float) -> list[e.Event]:
     """A call of an MCP server's tool, with its answer."""
     started = e.CallStarted(
@@ -109,12 +103,8 @@ def hand_off(call: str, output: str, *, at: float) -> list[e.Event]:
 
 
 def test_denied_hand_off_by_an_mcp_server_blocks_and_no_root_of_the_sandbox_is_its_remedy() -> None:
-    events = [
-        called(),
-        ended(),
-        *hand_off("c2", "Error: EROFS: read-only file system, open '/srv/x'", at=102.2),
-    ]
-    found = worker(begun(), *events, done(), polled(110))
+    refused = hand_off("c2", "Error: EROFS: read-only file system, open '/srv/x'", at=102.2)
+    found = worker(begun(), called(), ended(), refused, done(), polled(110))
     assert found.state is State.BLOCKED_SANDBOX
     assert found.assessment.why.startswith("its last MCP call was likely denied /srv/x")
     (finding,), (entry,) = found.sandbox.findings, found.sandbox.denials
@@ -142,13 +132,7 @@ def read(state: str | None, rule: str = "codex.rule", at: float = 106.0, **more:
 
 
 def in_a_pane() -> list[e.Event]:
-    return [
-        *begun(),
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-        *held(104, 11),
-    ]
+    return [*begun(), *in_pane("codex", started=95.0, cwd=CWD), *held(104, 11)]
 
 
 def test_feed_status_applies_at_once() -> None:
@@ -159,21 +143,11 @@ def test_feed_status_applies_at_once() -> None:
 
 
 def test_feed_answer_outranks_screen_and_processes() -> None:
-    menu = read("waiting-approval", at=105.5)
-    asked_and_answered = [
-        *in_a_pane(),
-        called(at=104.5, ask=True),
-        pushed("waitingOnApproval"),
-        menu,
-        pushed(at=106.0),
-        *held(108, 11),
-    ]
-    found = worker(asked_and_answered)
-    assert found.state is State.RUNNING
-    assert (
-        worker(asked_and_answered, read("waiting-approval", rule="codex.other", at=107.0)).state
-        is State.WAITING_APPROVAL
-    )
+    asks = [called(at=104.5, ask=True), pushed("waitingOnApproval"), read("waiting-approval", at=105.5)]
+    answered = [*in_a_pane(), *asks, pushed(at=106.0), *held(108, 11)]
+    assert worker(answered).state is State.RUNNING
+    again = read("waiting-approval", rule="codex.other", at=107.0)
+    assert worker(answered, again).state is State.WAITING_APPROVAL
 
 
 def test_failure_of_the_turn_before_is_ignored_until_the_screen_shows_work() -> None:
@@ -203,10 +177,8 @@ def test_pager_freezes_the_state() -> None:
 
 def opencode(*, gone: bool = False) -> list[e.Event]:
     """OpenCode in a pane, perhaps gone again."""
-    story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(110)]
-    if gone:
-        story += [e.ProcessGone(at=120, key=story[2].process.key), *polled(121)]
-    return story
+    end = [e.ProcessGone(at=120, key=ProcessKey(11, 85.0)), *polled(121)] if gone else []
+    return [*in_pane("opencode"), *polled(110), *end]
 
 
 ZOMBIE = process(10, started=80.0, zombie=True, exit_code=4)
@@ -231,13 +203,6 @@ def test_pane_without_a_reading(story: list[e.Event | list[e.Event]], state: Sta
 # ---------------------------------------------------------------- the hard ones
 
 
-@pytest.mark.parametrize("script", ["touch /home/dev/x || true", "touch /home/dev/x 2>&1 | tail -3"])
-def test_exit_code_of_another_command_does_not_hide_a_denial(script: str) -> None:
-    output = "touch: cannot touch '/home/dev/x': Read-only file system\n"
-    found = worker(begun(), called(text=script), ended(output=output), done(), polled(110))
-    assert found.state is State.BLOCKED_SANDBOX
-
-
 def test_turn_stopped_during_provider_trouble_on_screen() -> None:
     """0.169 writes nothing for as long as it reconnects; interrupted, its prompt looks as ready as ever."""
     aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
@@ -258,15 +223,8 @@ def test_trouble_of_the_turn_before_is_over_where_the_log_has_another() -> None:
 
     def logged(since: float) -> e.Event:
         chat = Chat(by="the only one", turn="open", since=since)
-        return e.SessionSeen(
-            at=since,
-            key=ProcessKey(11, 85.0),
-            agent="opencode",
-            status=None,
-            since=since,
-            session="s",
-            chat=chat,
-        )
+        more = {"status": None, "since": since, "session": "s", "chat": chat}
+        return e.SessionSeen(at=since, key=ProcessKey(11, 85.0), agent="opencode", **more)
 
     assert worker(opencode(), logged(111), failed, half).state is State.FAILED_PROVIDER
     found = worker(opencode(), logged(111), failed, logged(118), half)
@@ -287,8 +245,7 @@ def test_half_visible_menu_yields_to_other_sources() -> None:
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
     knows = worker(in_a_pane(), half, pushed("waitingOnApproval"))
     assert knows.state is State.WAITING_APPROVAL
-    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
-    runs = worker(in_a_pane(), called(), process(77, 11, started=101.5, env=env), held(107, 11), half)
+    runs = worker(in_a_pane(), called(), process(77, 11, started=101.5, env=OF_CALL), held(107, 11), half)
     assert runs.state is State.RUNNING
 
 
@@ -320,6 +277,11 @@ def test_an_escalated_command_waits_since_its_call() -> None:
 
 
 OF_CALL = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+ITS_PROCESS = [process(50, agent="codex"), process(77, 50, started=105.0, env=OF_CALL)]
+TRIED_AGAIN = [
+    *hand_off("c1", "sqlite3.OperationalError: unable to open database file", at=101.0),
+    *hand_off("c2", "closed", at=102.0),
+]
 HALF = e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")
 DENIED = "touch: cannot touch '/home/dev/x': Read-only file system\n"
 UNREADABLE = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
@@ -334,31 +296,16 @@ READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
         # of an escalated command, which has a moment to start
         (State.WAITING_APPROVAL, [begun(), called(ask=True), held(110)]),
         (State.RUNNING, [begun(), called(ask=True), held(101.5)]),
-        (
-            State.RUNNING,
-            [
-                begun(),
-                called(ask=True),
-                process(50, agent="codex"),
-                process(77, 50, started=105.0, env=OF_CALL),
-                held(110),
-            ],
-        ),
+        (State.RUNNING, [begun(), called(ask=True), *ITS_PROCESS, held(110)]),
         (State.WAITING_INPUT, [begun(), called(text="Which branch?", kind="question"), held(110)]),
         # how a turn ends
         (State.FAILED_PERMISSION, [begun(), called(ask=True), REJECTED, done(), polled(110)]),
         (State.COMPLETED, [begun(version="0.160.0"), called(), ended(), done(None), polled(110)]),
-        # a denial that it got past stops nothing
+        # the exit code of another command hides no denial; one that it got past stops nothing
+        (State.BLOCKED_SANDBOX, [begun(), called(text="touch /x || true"), ended(output=DENIED), done()]),
+        (State.BLOCKED_SANDBOX, [begun(), called(text="touch /x | tail"), ended(output=DENIED), done()]),
         (State.COMPLETED, [begun(), called(), ended(output=f"{DENIED}wrote-workspace"), done(), polled(110)]),
-        (
-            State.COMPLETED,
-            [
-                begun(),
-                hand_off("c1", f"Error: {DATABASE}", at=101.0),
-                hand_off("c2", "closed", at=102.0),
-                done(),
-            ],
-        ),
+        (State.COMPLETED, [begun(), *TRIED_AGAIN, done()]),
         # through 0.142 files record no errors, through 0.98 no ends of turns
         (State.FAILED_PROVIDER, [old(), HALF, asked(at=105), HALF, asked(at=106), HALF, polled(110)]),
         # whether its owner lives; through 0.147 it is known by its open files alone

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.findings.verdict import Surroundings, judge_sandbox
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.reduce.fleet import reduce
@@ -20,6 +20,7 @@ from agentdash.model.thread import Thread
 from tests.unit.test_recordings import LATER, RECORDINGS, scenarios
 
 VERSIONS = sorted({version for version, _ in scenarios()})
+LINUX = Surroundings(platform="linux")
 
 
 def fleets(version: str, scenario: str) -> list[Fleet]:
@@ -67,5 +68,5 @@ def test_sandboxes_are_judged_without_what_the_model_writes(version: str) -> Non
     for fleet, thread in threads:
         assessment = judge_thread(thread_facts(fleet, thread, fleet.links))
         unread: dict[str, Any] = dict.fromkeys(FIELDS_OF_TALK, Unread())
-        expected = judge_sandbox(thread, assessment, platform="linux")
-        assert judge_sandbox(replace(thread, **unread), assessment, platform="linux") == expected
+        expected = judge_sandbox(thread, assessment, LINUX)
+        assert judge_sandbox(replace(thread, **unread), assessment, LINUX) == expected

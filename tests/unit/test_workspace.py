@@ -17,7 +17,7 @@ from agentdash.model.pane import columns
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import Worker
-from tests.unit.story import CWD, PANE, T, begun, pane, process, snapshot_after
+from tests.unit.story import CWD, PANE, T, begun, in_pane, process, snapshot_after
 
 SIDE = "01a2198d-4f3a-7961-be94-5d14ebb9a9e3"
 DAEMON = ("codex", "app-server", "--listen", "unix://", "--managed-daemon")
@@ -41,7 +41,7 @@ def asks(thread: str, at: float) -> list[e.Event]:
     call = e.CallStarted(
         thread=thread, at=at, line=9, call="c1", tool="exec_command", kind="command", text="touch x"
     )
-    return [e.TurnStarted(thread=thread, at=at, line=8, turn="t"), call]
+    return [e.TurnStarted(thread=thread, at=at, line=8), call]
 
 
 def workers(
@@ -65,14 +65,12 @@ def workers(
         said(SIDE, side, 102.0),
         *asks(T, 103.0),
         *asks(SIDE, 103.0),
-        pane(),
+        *in_pane("codex", started=95.0, cwd=CWD, argv=("codex",)),
         e.PaneDrawn(at=105.0, key=PANE, screen=rows),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD, argv=("codex",)),
         process(50, 11, started=96.0, argv=DAEMON),
         e.ProcessesCounted(at=106.0),
         e.ScreenRead(at=107.0, key=PANE, agent="codex", **fields),
-        e.LocksSeen(at=110.0, holders={T: owner, SIDE: owner}, readable=True),
+        e.LocksSeen(at=110.0, holders={T: owner, SIDE: owner}),
         e.ProcessesCounted(at=110.0),
     ]
     return {each.id: each for each in snapshot_after(*story).workers}

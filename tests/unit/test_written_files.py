@@ -28,12 +28,6 @@ def test_event_written_by_0_1_0_is_decoded_and_encoded_alike(line: bytes) -> Non
     assert json.loads(e.encode(e.decode(line))) == written
 
 
-def test_every_event_type_of_0_1_0_is_in_the_file() -> None:
-    written = {type(e.decode(line)) for line in LINES}
-    assert len(written) == 31
-    assert written <= set(e.EVENTS)
-
-
 def test_tags_are_explicit() -> None:
     tags = [msgspec.inspect.type_info(event).tag for event in e.EVENTS]
     assert len(tags) == len(set(tags)) >= 31
@@ -45,19 +39,7 @@ def test_journal_written_by_0_1_0_is_read_whole() -> None:
     events = JournalReader(0.0).read(lines)
     assert [event.name for event in events if isinstance(event, e.SourceSeen) and not event.ok] == []
     kinds = {type(event) for event in events}
-    assert {
-        e.PaneSeen,
-        e.PaneDrawn,
-        e.ProcessSeen,
-        e.ProcessGone,
-        e.ScreenRead,
-        e.StatusPushed,
-        e.LocksSeen,
-    } <= kinds
-    assert [event.screen for event in events if isinstance(event, e.PaneDrawn)][1] == (
-        "a",
-        "b",
-        "changed",
-        "d",
-        "e",
-    )
+    assert kinds >= {e.PaneSeen, e.PaneDrawn, e.ProcessSeen, e.ProcessGone}
+    assert kinds >= {e.ScreenRead, e.StatusPushed, e.LocksSeen}
+    screens = [event.screen for event in events if isinstance(event, e.PaneDrawn)]
+    assert screens[1] == (*"ab", "changed", *"de")

@@ -288,7 +288,7 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
     try:
         held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
     except OSError:
-        return LocksSeen(at=at, holders=holders, readable=False)
+        return LocksSeen(at=at, holders=holders)
     written_by = cache(_written_locks)
     for file in files:
         try:
@@ -301,7 +301,7 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
                 is_holder = (stat.st_dev, stat.st_ino) in written
             if is_holder:
                 holders[clean_line(file.stem)] = pid
-    return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
+    return LocksSeen(at=at, holders=holders)
 
 
 def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:

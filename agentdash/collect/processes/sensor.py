@@ -262,7 +262,6 @@ class ProcessSensor:
             name=clean_line(stat.name),
             argv=argv,
             launcher=read_launcher(stat.name, argv),
-            exe=_clean_path(tracked.exe),
             cwd=_clean_path(system.cwd(pid)),
             env=tracked.env,
             kernel=system.kernel(pid),
@@ -335,7 +334,7 @@ class ProcessSensor:
         kernel = system.kernel(os.getpid()) if is_readable else None
         self._own = kernel or Kernel()
         home = clean_line(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails without a passwd entry
-        return HostSeen(at=at, platform=sys.platform, kernel=kernel, uid=os.getuid(), home=home)
+        return HostSeen(at=at, platform=sys.platform, kernel=kernel, home=home)
 
     def _health(self, at: float) -> SourceSeen:
         followed = [tracked.process for tracked in self._tracked.values() if tracked.process is not None]

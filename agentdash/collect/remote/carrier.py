@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.config import HostSettings
+from agentdash.model.sanitize import clean_line
 from agentdash.programs import is_installed
 
 _DESTINATION: Final = re.compile(
@@ -52,6 +53,11 @@ class Carrier(NamedTuple):
     after: tuple[str, ...] = ()
     terminal: tuple[str, ...] | None = None
     """In place of `before`, for a command on a terminal; None: it cannot have one."""
+
+    @property
+    def source(self) -> str:
+        """Return the name of what reports whether it is reached: `host build1`, `container devbox`."""
+        return clean_line(f"{'container' if self.settings.container else 'host'} {self.name}")
 
     def argv(self, arguments: str) -> list[str]:
         """Return what runs the agentdash there with these arguments, quoted for a shell."""

@@ -282,6 +282,7 @@ class RemoteSource:
     def __init__(self, carriers: Sequence[Carrier], clock: Clock) -> None:
         self._clock = clock
         self._carriers = carriers
+        self._names = {each.name: each.source for each in carriers}
         self._links: list[Link] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._emit: Emit | None = None
@@ -344,7 +345,7 @@ class RemoteSource:
         shown = detail or f"{len(host.workers)} workers, agentdash {link.version or '?'}"
         if link.state is LinkState.CONNECTING:
             shown = "connecting"
-        health = SourceSeen(at=now, name=f"host {link.name}", ok=is_well, detail=shown)
+        health = SourceSeen(at=now, name=self._names[link.name], ok=is_well, detail=shown)
         return [RemoteSeen(at=now, host=host), health]
 
 

@@ -66,7 +66,6 @@ class SessionLogs(NamedTuple):
     """What lines contain that are read even where only head and tail of a log are."""
     skim_above: int = SKIM_ABOVE_BYTES
     """Size above which that is so at first."""
-    is_archived: Callable[[Path], bool] = lambda _: False
     is_open: Callable[[str], bool] = lambda _: False
     """Whether a program is known to have a thread's log open."""
     names: Callable[[], NameIndex] = NameIndex
@@ -83,7 +82,6 @@ def rollouts_of(home: CodexHome) -> SessionLogs:
         thread_id=thread_id,
         problem=lambda: problem(home),
         marks=LINE_MARKS,
-        is_archived=home.is_archived,
         is_open=lambda thread: thread in locked(),
         names=lambda: read_names(home),
     )
@@ -224,8 +222,6 @@ class SessionLogSource:
             path=clean_line(str(path)),
             size=size,
             modified=modified,
-            archived=self._logs.is_archived(path),
-            compressed=path.suffix == ".zst",
             skimmed=grown is not None and grown.skimmed,
             unreadable=unreadable,
         )

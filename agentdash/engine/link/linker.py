@@ -73,7 +73,6 @@ def link_fleet(fleet: Fleet, tree: ProcessTree | None = None) -> FleetLinks:
         claims=claims,
         panes=_link_panes(fleet, owners, tree),
         below={key: _sorted(processes) for key, processes in below.items()},
-        parents=parents_of(fleet.threads.values()),
         nested=nested,
         outer=outer,
         servers={
@@ -304,7 +303,7 @@ def _is_leaving(fleet: Fleet, key: PaneKey, thread: Thread) -> bool:
     if occupant.key.started > (thread.last_at or 0.0):
         return False  # it is the next worker
     has_ended = occupant.gone_at is not None or fleet.panes[key].dead
-    return has_ended or (occupant.process is not None and occupant.process.once)
+    return has_ended or occupant.process.once
 
 
 def _earlier_panes(fleet: Fleet) -> dict[str, ThreadPane]:

@@ -222,7 +222,7 @@ def _end_recording(draft: Fleet, event: RecordingEnded) -> None:
     draft.links = replace(links, owners={}, orphans=orphans, commands={}, below={}, nested={})
     for known in (draft.processes, draft.readings, draft.pushed, draft.sessions, draft.busy):
         known.clear()
-    draft.locks = e.LocksSeen(at=at, holders={}, readable=event.threads_ended)
+    draft.locks = e.LocksSeen(at=at, holders={})
     draft.processes_at = draft.files_at = at if event.threads_ended else None
 
 

@@ -140,14 +140,14 @@ def keep_pane_worker(draft: Fleet, key: PaneKey, at: float) -> None:
         seen=at,
         server_pid=pane.server_pid,
         name=pane.window,
-        cwd=thread.cwd if thread else occupant.process.cwd if occupant and occupant.process else None,
+        cwd=thread.cwd if thread else occupant.process.cwd if occupant else None,
         pid=occupant.key.pid if occupant and not (link and link.claimed) else None,
         own=link is not None and (link.own or link.claimed),
         state=State(period.state) if period else State.UNKNOWN,
         since=period.since if period else None,
         ended_at=at,
         started=occupant.key.started if occupant else None,
-        arguments=argument_digests(occupant.process.argv) if occupant and occupant.process else (),
+        arguments=argument_digests(occupant.process.argv) if occupant else (),
     )
     _add_past_worker(draft, past)
 

@@ -77,7 +77,7 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
             return _start(thread, event)
         case e.TurnStarted():
             thread = _end_grants(_apply_choice(thread, event), event)
-            thread = replace(thread, turn=Turn(event.at, event.turn, line=event.line), turns=thread.turns + 1)
+            thread = replace(thread, turn=Turn(event.at, line=event.line), turns=thread.turns + 1)
             return add_moment(thread, Moment(event.at, "turn", "started"))
         case e.TurnEnded():
             return _end_grants(_apply_choice(_end_turn(thread, event), event), event)
@@ -205,10 +205,9 @@ def _begin_period(thread: Thread, event: e.ThreadEvent, *, policy: Policy, origi
     if policy == before and stated == thread.policies[-1].stated:
         return thread
     base = None if policy == stated else stated
-    turn = thread.turn.id if thread.turn else None
     known = (period.policy for period in thread.policies if period.policy == policy)
     policy = next(known, policy)  # of many changes there and back few policies are kept
-    period = PolicyPeriod(since=event.at, policy=policy, line=event.line, origin=origin, turn=turn, base=base)
+    period = PolicyPeriod(since=event.at, policy=policy, line=event.line, origin=origin, base=base)
     thread = replace(thread, policies=(*thread.policies, period))
     if before is None:
         return thread
@@ -252,7 +251,7 @@ def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:
 def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
     was_ended = thread.turn is not None and thread.turn.how == event.how
     stated = {name: getattr(event, name) for name in _STATED_AT_END}
-    turn = replace(thread.turn or Turn(event.at, event.turn), ended_at=event.at, **stated)
+    turn = replace(thread.turn or Turn(event.at), ended_at=event.at, **stated)
     cause = event.error or event.reason
     text = f"{event.how}: {cause}" if cause else event.how
     if event.error or not was_ended:  # Claude Code may end it with each part of its last answer

@@ -158,12 +158,8 @@ class Library:
         active = entry.state in (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT)
         return entry if unchanged and not active else replace(entry, is_read=False)
 
-    def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read.
-
-        Args:
-            wanted: returns keys of entries on the screen; these are read before any other.
-        """
+    def fill(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """Yield the entries as they are read."""
         index = read_names(self.home)
         self._names = {named.thread: named.name for named in index.names}
         if index.problem is not None:
@@ -172,10 +168,7 @@ class Library:
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._memories = self._recall(self.home, self._paths)
         self._parents = {}
-        pending = {entry.key: entry for entry in entries if not entry.is_read}
-        while pending:
-            first = next((key for key in wanted() if key in pending), next(iter(pending)))
-            yield self.read(pending.pop(first))
+        yield from (self.read(entry) for entry in entries if not entry.is_read)
 
     # ------------------------------------------------------------ reading
 
@@ -222,7 +215,7 @@ class Library:
         # a sub-agent of Claude Code runs in the process of its session
         names = [entry.id, clean_line(str(entry.path)), (thread.parent or "") * (entry.agent == "claude")]
         pid = next((self._loaded[name] for name in names if name in self._loaded), None)
-        locked = LocksSeen(at=now, holders={} if pid is None else {entry.id: pid}, readable=True)
+        locked = LocksSeen(at=now, holders={} if pid is None else {entry.id: pid})
         owned = [locked, ProcessesCounted(at=now)]
         fleet = reduce(replace(fleet, threads=threads), [*owned, *recalled])
         return fleet if entry.id in fleet.requests else reduce(fleet, past_requests(thread, now))

@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from agentdash.replay.clock import parse_period
 from agentdash.replay.library.entry import Entry, SessionFamily
 
 _TERM: Final = re.compile(r'(!?)(?:(since|until):)?(?:"([^"]*)(?:"|$)|(\S+))?')
@@ -82,7 +82,9 @@ def _text_predicate(value: str) -> Predicate:
 
 
 def _date_predicate(key: str, value: str, now: float) -> Predicate:
-    start, end = parse_period(value, now)
+    if (period := parse_period(value, now)) is None:
+        raise ValueError(f"invalid date {value!r}: use 2026-11-01, 2026-11-01T20:15, today, yesterday or 7d")
+    start, end = period
     if key == "since":
         return lambda entry: entry.begun is not None and entry.begun >= start
     return lambda entry: entry.begun is not None and entry.begun < end
@@ -90,41 +92,3 @@ def _date_predicate(key: str, value: str, now: float) -> Predicate:
 
 def _negate(predicate: Predicate) -> Predicate:
     return lambda entry: not predicate(entry)
-
-
-# ------------------------------------------------------------
-# Dates and times in a filter: `today`, `7d`, `2026-11-20`, as periods of local time. Pure
-# Dates are naive on purpose: Python then takes the rules of the local time zone for each of them.
-
-
-_AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
-_UNITS_S: Final = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(t\d\d:\d\d)?")
-
-
-def parse_period(text: str, now: float) -> tuple[float, float]:
-    """Return start and end (unix seconds) of a period of local time.
-
-    It is `7d` (ago), `today`, `yesterday`, `2026-11-01` or `2026-11-01t20:15`. Days end where the next one
-    begins: one on which the clock is changed has 23 or 25 hours.
-
-    Raises:
-        ValueError: the date is invalid; the message has the accepted formats.
-    """
-    if ago := _AGO.fullmatch(text):
-        at = now - int(ago[1]) * _UNITS_S[ago[2]]
-        return at, at
-    try:
-        today = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006
-        if text in ("today", "yesterday"):
-            start, length = today - timedelta(days=text == "yesterday"), timedelta(days=1)
-        elif date := _DATE.fullmatch(text):
-            start = datetime.fromisoformat(text.upper())
-            length = timedelta(minutes=1) if date[1] else timedelta(days=1)
-        else:
-            raise ValueError(text)
-        return start.timestamp(), (start + length).timestamp()
-    except (ValueError, OverflowError) as error:
-        raise ValueError(
-            f"invalid date {text!r}: use 2026-11-01, 2026-11-01T20:15, today, yesterday or 7d"
-        ) from error

@@ -34,11 +34,10 @@ HEADS: Final = {
 } | {Group.PAST: Head("PAST", "x hides them", GROUP_TONES["past"])}
 PINNED: Final = Head("PINNED")
 """Above the families with a pinned member, before all groups."""
-GroupOf = Callable[[Family, Mapping[str, Repository]], tuple[tuple[str | int, ...], Head]]
-"""Returns the place of a family's group among the groups, and its head.
-
-The repositories are those of the directories of workers.
-"""
+Repositories: TypeAlias = Mapping[tuple[str | None, str | None], Repository | None]
+"""Those of live workers, by host and directory: a past worker has none of its own."""
+GroupOf = Callable[[Family, Repositories], tuple[tuple[str | int, ...], Head]]
+"""Returns the place of a family's group among the groups, and its head."""
 SortKey = Callable[[Worker], tuple[float, ...] | str]
 
 
@@ -113,7 +112,7 @@ def arrange(workers: Sequence[Worker], order: Order, tree: tuple[str, str, str])
     families.sort(key=lambda family: min((_rank(worker), key(worker)) for worker, _ in family))
     pinned = [each for each in families if _is_pinned(each)]
     pinned.sort(key=lambda family: family[0][0].title.casefold())  # by what does not change
-    known = {f"{each.host or ''}:{each.git.root}": each.git for each in workers if each.git is not None}
+    known = {(each.host, each.cwd): each.git for each in workers if each.git is not None}
     tags, folded = tell_apart(workers), _folded(workers, order)
     rows: list[Row] = []
     grouped = [(*GROUPINGS[order.groups](each, known), each) for each in families if not _is_pinned(each)]
@@ -223,17 +222,17 @@ def _rank(worker: Worker) -> int:
     return _GROUPS.index(worker.group)
 
 
-def _by_state(family: Family, _: Mapping[str, Repository]) -> tuple[tuple[str | int, ...], Head]:
+def _by_state(family: Family, _: Repositories) -> tuple[tuple[str | int, ...], Head]:
     first = min(_rank(worker) for worker, _ in family)
     return (first,), HEADS[_GROUPS[first]]
 
 
-def _by_project(family: Family, known: Mapping[str, Repository]) -> tuple[tuple[str | int, ...], Head]:
+def _by_project(family: Family, known: Repositories) -> tuple[tuple[str | int, ...], Head]:
     """Group by the repository of the directory; its worktrees follow it, each with a head of its own."""
     worker = family[0][0]
     if not worker.cwd:
         return (1,), Head("no directory")
-    git = worker.git or _repository(worker, known)
+    git = worker.git or known.get((worker.host, worker.cwd))
     project, worktree = worker.cwd, ""
     if git is not None:  # of a worktree the one to which it belongs; a bare repository itself
         project, worktree = (git.common or git.root).removesuffix("/.git"), git.worktree or ""
@@ -243,17 +242,7 @@ def _by_project(family: Family, known: Mapping[str, Repository]) -> tuple[tuple[
     return place, Head(name, f"worktree {worktree}" if worktree else host + project)
 
 
-def _repository(worker: Worker, known: Mapping[str, Repository]) -> Repository | None:
-    """Return the repository that others have in the directory of a worker without one: it is past."""
-    folder = worker.cwd or ""
-    while folder.strip("/"):
-        if found := known.get(f"{worker.host or ''}:{folder}"):
-            return found
-        folder = posixpath.dirname(folder)
-    return None
-
-
-def _by_host(family: Family, _: Mapping[str, Repository]) -> tuple[tuple[str | int, ...], Head]:
+def _by_host(family: Family, _: Repositories) -> tuple[tuple[str | int, ...], Head]:
     host = family[0][0].host
     return (int(host is not None), host or ""), Head(host or "this machine")
 

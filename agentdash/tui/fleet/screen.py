@@ -154,9 +154,11 @@ class FleetScreen(Page):
         self.rows = keep_places(self.rows, rows) if self._is_held else rows
 
     def selectable(self, selected_id: str | None) -> str | None:
-        """Return the selected worker, or, if it is not shown, the one in its place."""
-        if not self.rows or not self._has_layout or any(row.id == selected_id for row in self.rows):
+        """Return the selected worker, or, if it is not shown, the one in its place; None if all are past."""
+        if not self._has_layout or any(row.id == selected_id for row in self.rows):
             return selected_id
+        if not self.rows:
+            return selected_id if self.filter.active else None
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
 
     def toggle_fold(self, worker: Worker) -> None:

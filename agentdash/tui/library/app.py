@@ -224,7 +224,6 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._search_worker: Worker[None] | None = None
         self._problem: str | None = None
         """Why there are no sessions; None until that is known."""
-        self._visible_keys: tuple[str, ...] = ()
 
     def get_default_screen(self) -> LibraryScreen:
         """Return the library's screen."""
@@ -239,7 +238,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     # ---------------------------------------------------------------- read
 
     def _read_all(self) -> None:
-        """Read all sessions, those in the viewport first. Runs in a thread."""
+        """Read all sessions, the newest first. Runs in a thread."""
         worker = get_current_worker()
         listed = list(self._library.entries())
         self.call_later(self._show_listed, listed)
@@ -247,7 +246,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         known = {entry.key: self._library.refresh(entry) for entry in read}
         reported, portion = time.monotonic(), []
         entries = [known.get(entry.key, entry) for entry in listed]
-        for entry in self._library.fill(entries, lambda: self._visible_keys):
+        for entry in self._library.fill(entries):
             portion.append(entry)
             if time.monotonic() - reported > _REPORT_INTERVAL_S:
                 self.call_later(self._show_read, portion)
@@ -290,7 +289,6 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         look = Look(self._clock.now(), self.glyphs)
         if self.root.is_mounted:
             self.root.show(self.model, self.search_job, look, self._problem)
-            self._visible_keys = self.root.sessions.visible_keys
 
     @on(LibraryList.Moved)
     def _cursor_moved(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -125,7 +124,7 @@ def _absent(view: View, cells: int) -> list[Line]:
     """Return why no worker is shown: it has gone, or none is chosen."""
     if view.snapshot is None or not (view.selected_id or view.snapshot.workers):
         return []
-    why = "No worker is chosen." if view.selected_id is None else "This worker is no longer listed."
+    why = "No worker is selected." if view.selected_id is None else "This worker is no longer listed."
     return paragraph(why, cells, "muted")
 
 
@@ -134,15 +133,12 @@ def _absent(view: View, cells: int) -> list[Line]:
 
 
 _CONTINUED: Final = ("↪ ", "> ")
-_GAP: Final = re.compile(" {4,}")
-_FRAME: Final = re.compile("[ \u2500-\u257f▌▐]+$")
-"""The right edge of a box, which has no words."""
 
 
 def pane_view(pane: Pane | None, height: int, cells: int, look: Look) -> list[Line]:
     """Return a head line and the pane's screen, its last written line at the bottom of `height` lines.
 
-    Lines that are wider than the panel lose their frame and wide gaps, and are wrapped if that is not enough.
+    Lines that are wider than the panel are wrapped.
     """
     if pane is None:
         return [(Span("No tmux pane is linked to this worker.", "muted"),)]
@@ -164,11 +160,6 @@ def pane_view(pane: Pane | None, height: int, cells: int, look: Look) -> list[Li
 
 def _fitted(text: str, cells: int, look: Look) -> list[Line]:
     """Return a line of a screen in at most `cells`, without loss of words."""
-    if cell_len(text) > cells:
-        text = _FRAME.sub("", text)
-    if cell_len(text) > cells:
-        indent = len(text) - len(text.lstrip())
-        text = text[:indent] + _GAP.sub("   ", text[indent:])
     if cell_len(text) <= cells:
         return [(Span(text),)]
     first, *rest = wrap(text, cells - 2)

@@ -14,6 +14,7 @@ WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
 _HINTS_OF_LIST = shows("o go there  d dismiss")
 UNCOVERED = lacks("╭")
+in_sandboxes = shows(" Sandbox problems  ")
 ON_WORKER = shows("d dismiss  y copy id")
 WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
@@ -22,11 +23,6 @@ COMPLETED = "turn: completed"
 """The newest line of a timeline."""
 STATE = "blocked sandbox  since "
 """The first line of the evidence."""
-
-
-def in_sandboxes(hands: Hands) -> bool:
-    """Return whether the list has sandbox problems only."""
-    return " Sandbox problems  " in hands.text
 
 
 def in_list(hands: Hands) -> bool:
@@ -64,9 +60,9 @@ def tab(name: str) -> Seen:
     return lambda hands: name in _TAB.findall(hands.text)
 
 
-def on_sandbox(name: str) -> Seen:
-    """Return whether the cursor is on this worker in the list of sandbox problems."""
-    return lambda hands: in_sandboxes(hands) and hands.selected == name
+def on_problem(hands: Hands) -> bool:
+    """Return whether the cursor is on the worker with a flag that it inherited, in the list of problems."""
+    return bool(in_sandboxes(hands)) and hands.selected == "[[work]] go"
 
 
 def went_to(name: str) -> Seen:
@@ -77,11 +73,6 @@ def went_to(name: str) -> Seen:
         return pane != hands.pane and name in hands.tmux("capture-pane", "-p", "-t", pane)
 
     return seen
-
-
-def is_back(hands: Hands) -> bool:
-    """Return whether the client shows the program."""
-    return hands.shown_pane == hands.pane
 
 
 def copied(*words: str) -> Seen:
@@ -95,11 +86,6 @@ def copied_id(hands: Hands) -> bool:
     return found is not None and hands.buffer == found[1]
 
 
-def drag_line(hands: Hands) -> None:
-    """Select a text with the mouse."""
-    hands.drag("turn: started")
-
-
 def acknowledged(hands: Hands) -> bool:
     """Return whether the worker that asks needs no one any more, and has left the group of those who do."""
     return "1 needs you" in hands.text and hands.rows[0] != "[[ask]] go"
@@ -110,9 +96,9 @@ def not_acknowledged(hands: Hands) -> bool:
     return "2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
 
 
-def opened(key: str, box: Seen, behind: Seen) -> Walk:
+def opened(deed: str, box: Seen, behind: Seen) -> Walk:
     """Return the steps that open something, and close it."""
-    return ((key, box), ("escape", behind))
+    return ((deed, box), ("escape", behind))
 
 
 def select(name: str) -> Walk:
@@ -126,7 +112,10 @@ def select(name: str) -> Walk:
 
 
 ON_DENIED = select("[[denied]] go")
-JUMP: Walk = (("o", went_to("[[denied]] go")), (Hands.come_back, is_back))
+JUMP: Walk = (
+    ("o", went_to("[[denied]] go")),
+    (Hands.come_back, lambda hands: hands.shown_pane == hands.pane),
+)
 COPY: Walk = (("Y", copied("writable_roots")),)
 
 MOVES: Walk = (
@@ -143,10 +132,8 @@ MOVES: Walk = (
     ("pagedown", at(-1)),
     ("pageup", at(0)),
     ("a", at(1)),
-    ("tab", in_panel),
-    ("escape", in_list),
-    ("shift+tab", in_panel),
-    ("escape", in_list),
+    *opened("tab", in_panel, in_list),
+    *opened("shift+tab", in_panel, in_list),
     ("x", shows("x hides them")),
     ("x", shows("x shows them")),
     *select("[[parent]] go"),
@@ -174,8 +161,7 @@ OPENS: Walk = (
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
-    (":", PALETTE),
-    ("escape", in_list),
+    *opened(":", PALETTE, in_list),
     ('":sandboxes"', shows("Show only workers whose sandboxes")),  # in one read of the terminal
     ("enter", in_sandboxes),
     ("escape", whole),
@@ -216,7 +202,7 @@ PANEL: Walk = (
 WORKER: Walk = (
     *ON_DENIED,
     ("enter", lambda hands: ON_WORKER(hands) and COMPLETED in hands.text),
-    (drag_line, None),
+    (lambda hands: hands.drag("turn: started"), None),
     ("ctrl+c", copied("turn: started")),
     ("right", tab("Talk")),
     ("left", tab("Overview")),
@@ -236,13 +222,13 @@ WORKER: Walk = (
     *JUMP,
 )
 IN_SANDBOXES: Walk = (
-    ("m", on_sandbox("[[work]] go")),
+    ("m", on_problem),
     ("m", whole),
     *select("[[work]] go"),
     ("K", lacks("1 sandbox problem")),
     ("m", shows("No sandbox differs")),
     ("K", shows("1 sandbox problem")),
-    ("m", on_sandbox("[[work]] go")),
+    ("m", on_problem),
     *opened("w", WHY, in_sandboxes),
     ("escape", whole),
     ("K", shows("Known: ")),
@@ -263,30 +249,20 @@ IN_BOXES: Walk = (
     *JUMP,
 )
 CLICKS: Walk = (
-    ("click need you", shows(" Needs you  2 of")),
-    ("escape", whole),
-    ("click 1 running ", shows(" Running  1 of")),
-    ("escape", whole),
-    ("click 4 done", shows(" Done  4 of")),
-    ("escape", whole),
-    ("click 1 sandbox problem", shows(" Sandbox problems  1 of")),
-    ("escape", whole),
+    *opened("click need you", shows(" Needs you  2 of"), whole),
+    *opened("click 1 running ", shows(" Running  1 of"), whole),
+    *opened("click 4 done", shows(" Done  4 of"), whole),
+    *opened("click 1 sandbox problem", shows(" Sandbox problems  1 of"), whole),
     ("click [[hello]] go", on("[[hello]] go")),
     ("click  Talk ", tab("Talk")),
     ("click  Overview ", tab("Overview")),
     ("click a next", at(0)),
-    ("click m sandboxes", in_sandboxes),
-    ("escape", whole),
-    ("click w why", WHY),
-    ("escape", in_list),
-    ("click enter open", ON_WORKER),
-    ("escape", in_list),
-    ("click : more", PALETTE),
-    ("escape", in_list),
-    ("click ? help", HELP),
-    ("escape", in_list),
-    ("click / filter", shows("words in any column")),
-    ("escape", lacks("words in any column")),
+    *opened("click m sandboxes", in_sandboxes, whole),
+    *opened("click w why", WHY, in_list),
+    *opened("click enter open", ON_WORKER, in_list),
+    *opened("click : more", PALETTE, in_list),
+    *opened("click ? help", HELP, in_list),
+    *opened("click / filter", shows("words in any column"), lacks("words in any column")),
     ("click WORKER ", shows("Sorted by name")),
     ("click FOR", shows("Sorted by age")),
     ("click CTX", shows("Sorted by tokens")),

@@ -37,7 +37,7 @@ class Fleet:
         return {
             "HOME": str(self.lab.user),
             "CODEX_HOME": str(self.lab.home),
-            "CLAUDE_CONFIG_DIR": str(self.claude.config),
+            "CLAUDE_CONFIG_DIR": str(self.claude.claude_home),
             "XDG_STATE_HOME": str(self.lab.root / "state"),
             "COLORTERM": "truecolor",
             "LANG": "C.UTF-8",

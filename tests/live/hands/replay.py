@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tests.live.hands.dashboard import HELP, UNCOVERED, copied, copied_id
+from tests.live.hands.dashboard import HELP, UNCOVERED, copied, copied_id, opened
 from tests.live.hands.hands import Seen, Walk, lacks, shows
 
 _TRACK = re.compile(r"\d\d:\d\d:\d\d (\S+) \d\d:\d\d:\d\d  x")
@@ -30,28 +30,25 @@ AT_END, EARLIER = position(lambda cell, last: cell == last), position(lambda cel
 OPENED: Walk = ((lambda hands: None, shows(" REPLAY paused")),)
 
 
-START, END_OF_IT = '"0%"', '"100%"'
+def jump(place: str, seen: Seen) -> Walk:
+    """Return the steps that go to a place."""
+    return (("S", None), (f'"{place}"', None), ("enter", seen))
+
+
 REPLAY: Walk = (
     *OPENED,
     ("S", shows("or a time: 20:14")),
-    (START, None),
+    ('"0%"', None),
     ("enter", AT_START),
     ("space", AT_END),
     ("[", shows("3 running")),  # in the same cell of the track
-    ("S", None),
-    (START, None),
-    ("enter", AT_START),
+    *jump("0%", AT_START),
     ("}", LATER),
     ("{", AT_START),
     ("]", LATER),
-    ("S", None),
-    (END_OF_IT, None),
-    ("enter", AT_END),
-    ("S", None),
-    ('"20:00:01"', None),
-    ("enter", EARLIER),
-    ("?", HELP),
-    ("escape", UNCOVERED),
+    *jump("100%", AT_END),
+    *jump("20:00:01", EARLIER),
+    *opened("?", HELP, UNCOVERED),
     ("/", shows("then n: the next")),
     ('"child_1"', None),
     ("enter", shows(" 1 of ")),
@@ -63,9 +60,7 @@ REPLAY: Walk = (
 )
 DENIAL: Walk = (
     *OPENED,
-    ("S", None),
-    (START, None),
-    ("enter", AT_START),
+    *jump("0%", AT_START),
     ("e", shows("A sandbox denied something.")),
     ("v", shows("turn: completed")),
     ("v", lacks("turn: completed")),  # after the last mark comes the first
@@ -103,10 +98,8 @@ LIBRARY: Walk = (
     ("escape", UNCOVERED),
     ("escape", lacks("esc back")),
     ("escape", lacks(" / o ")),
-    ("?", LIBRARY_HELP),
-    ("escape", UNCOVERED),
-    ("click ? help", LIBRARY_HELP),
-    ("escape", UNCOVERED),
+    *opened("?", LIBRARY_HELP, UNCOVERED),
+    *opened("click ? help", LIBRARY_HELP, UNCOVERED),
     ("X", shows("session-01a1fa8b.html")),
     ('"/nonexistent/x.html"', None),
     ("enter", shows("/nonexistent/x.html: No such file")),

@@ -74,10 +74,7 @@ def test_every_key_twice_on_every_screen(
 
 def test_ctrl_z_without_a_shell_stops_nothing(tmp_path: Path) -> None:
     """It is a signal until the app reads keys, and nothing could continue the program."""
-    with (
-        TmuxServer() as server,
-        Hands(server, (str(AGENTDASH), "--no-tmux"), environment(tmp_path)) as hands,
-    ):
+    with TmuxServer() as server, Hands(server, (str(AGENTDASH), "--no-tmux"), environment(tmp_path)) as hands:
         hands.until(shows("? help"), "the dashboard")
         program_of(hands).send_signal(signal.SIGTSTP)
         hands.press("t")

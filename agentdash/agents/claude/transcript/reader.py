@@ -149,13 +149,13 @@ class TranscriptReader(LineEvents):
         elif record.is_meta or record.is_compact_summary:
             self._caveat = record.uuid if text.startswith(_CAVEAT) else self._caveat
         elif isinstance(record.origin, dict) and record.origin.get("kind") not in (None, "human"):
-            self._start_turn(record)  # it goes on by itself: a sub-agent has ended, a task was scheduled
+            self._start_turn()  # it goes on by itself: a sub-agent has ended, a task was scheduled
         elif command := _COMMAND.match(text):
-            self._start_turn(record)
+            self._start_turn()
             typed = f"/{command[1]} {command[2] or ''}".strip()
             self._emit(MessageLogged, role="user", text=clean_block(typed))
         elif not _OWN_TEXT.match(text) and (record.parent_uuid is None or record.parent_uuid != self._caveat):
-            self._start_turn(record)
+            self._start_turn()
             self._emit(MessageLogged, role="user", text=clean_block(text))
 
     def _result(self, record: Record, block: Block) -> None:
@@ -210,7 +210,7 @@ class TranscriptReader(LineEvents):
         if not call:
             self._skip("malformed", "a call without an id")
             return
-        self._start_turn(record)
+        self._start_turn()
         self._said = None
         tool = tools.describe(block.name, bytes(block.input))
         if len(self._kinds) >= _REMEMBERED:
@@ -252,13 +252,13 @@ class TranscriptReader(LineEvents):
 
     # ------------------------------------------------------------ turns
 
-    def _start_turn(self, record: Record) -> None:
+    def _start_turn(self) -> None:
         if self._in_turn and self._marks_turns:
             return
         self._in_turn = True
         self._said = None
         if self._marks_turns:  # else each prompt begins one
-            self._emit(TurnStarted, turn=_line(record.prompt_id))
+            self._emit(TurnStarted)
 
     def _end_turn(self, how: str, **fields: Any) -> None:
         self._in_turn = False

@@ -25,7 +25,6 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     parent_uuid: str | None = None
     session_id: str | None = None
     agent_id: str | None = None
-    prompt_id: str | None = None
     cwd: str | None = None
     version: str | None = None
     entrypoint: str | None = None

@@ -260,10 +260,10 @@ class RolloutReader(LineEvents):
             self._emit(PolicySet, policy=policy, origin="environment_context", cwd=cwd)
 
     @_reads(records.TurnMark, "event_msg task_started", "event_msg turn_started")
-    def _task_started(self, mark: records.TurnMark) -> None:
+    def _task_started(self, _mark: records.TurnMark) -> None:
         self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
-        self._emit(TurnStarted, turn=text_or_none(mark.turn_id))
+        self._emit(TurnStarted)
 
     @_reads(records.TurnMark, "event_msg task_complete", "event_msg turn_complete")
     def _task_complete(self, mark: records.TurnMark) -> None:
@@ -278,7 +278,6 @@ class RolloutReader(LineEvents):
         self._calls.release()
         self._emit(
             TurnEnded,
-            turn=text_or_none(mark.turn_id),
             how=how,
             message=_block(mark.last_agent_message),
             reason=text_or_none(mark.reason),

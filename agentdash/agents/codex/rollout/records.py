@@ -53,7 +53,6 @@ class TurnError(msgspec.Struct, gc=False):
 class TurnMark(msgspec.Struct, gc=False):
     """`task_started`, `task_complete`, `turn_aborted`."""
 
-    turn_id: str | None = None
     last_agent_message: str | None = None
     reason: str | None = None
     error: TurnError | None = None

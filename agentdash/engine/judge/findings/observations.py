@@ -239,12 +239,13 @@ def observation_evidence(observation: SandboxObservation, *, agrees: bool) -> Ev
 
 
 def _check_network(seen: Comparison) -> Iterator[Finding]:
-    policy, observation, cut, opened = seen.policy, seen.observation, None, None
+    policy, observation, fields = seen.policy, seen.observation, _network_fields(seen)
     proxied = "The network is to be reached through the CLI's proxy"
     if policy.network is Network.ON and seen.network_cut:
         how = "was started with the network turned off"
         how = "runs in a network namespace of its own" if observation.own_network else how
-        cut = f"The policy grants the network, but the command {how}: it has none."
+        message = f"The policy grants the network, but the command {how}: it has none."
+        yield seen.finding(FindingKind.NETWORK_CUT, message, *fields)
     elif policy.network is Network.ON and seen.flag_disables_network:
         is_proven = seen.network_cut is False
         yield seen.finding(
@@ -259,13 +260,11 @@ def _check_network(seen: Comparison) -> Iterator[Finding]:
         yield from _check_refused_network(seen)
     elif policy.network is Network.MEDIATED and policy.enforced_by == "agent":
         if observation.own_network and seen.applied.network is Network.OFF:
-            cut = f"{proxied}, but the command was started without one in a network namespace of its own."
+            message = f"{proxied}, but the command was started without one in a network namespace of its own."
+            yield seen.finding(FindingKind.NETWORK_CUT, message, *fields)
         elif observation.own_network is False and observation.sandboxed and seen.is_bound:
-            opened = f"{proxied} alone, but the kernel shows the command in the host's network."
-    if cut is not None:
-        yield seen.finding(FindingKind.NETWORK_CUT, cut, *_network_fields(seen))
-    if opened is not None:
-        yield seen.finding(FindingKind.NETWORK_OPEN, opened, *_network_fields(seen))
+            message = f"{proxied} alone, but the kernel shows the command in the host's network."
+            yield seen.finding(FindingKind.NETWORK_OPEN, message, *fields)
 
 
 def _check_refused_network(seen: Comparison) -> Iterator[Finding]:

@@ -93,8 +93,6 @@ def _author_by_mark(process: Process) -> _Author | None:
         return _Author(runtime, f"{RUNTIME_FLAG}={env[RUNTIME_FLAG]}")
     if (mark := next((name for name in _CODEX_MARKS if name in env), None)) is not None:
         return _Author("Codex", f"{mark}={env[mark]}")
-    if process.agent in COMMAND_MARKS and env.get(INHERITED):
-        return _Author(AGENT_NAMES[process.agent], f"{INHERITED}={env[INHERITED]}")
     return None
 
 
@@ -227,61 +225,53 @@ def _silently_off(fleet: Fleet, process: Process, request: Requested) -> Iterato
 
 def judge_pane_sandbox(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Assessment) -> Sandbox:
     """Return the layers of a pane's worker, with the denial that its state rests on."""
-    if occupant.process is None:
-        return Sandbox()
     layers = _judge_layers(fleet, occupant.process, str(pane.key), fleet.links.below.get(pane.key, ()))
+    case, evidence = PaneFacts(fleet, occupant, pane), assessment.evidence
     if assessment.state is not State.BLOCKED_SANDBOX:
         return layers
-    case = PaneFacts(fleet, occupant, pane)
-    text = assessment.evidence[0].text
-    found = screen_denial(case) or network_cut_denial(case, text) or state_path_denial(case)
-    if found is None:
-        return layers
-    at = assessment.since or found.sandbox.process.key.started
-    finding = _denied(fleet, occupant, found, at, assessment.evidence)
-    return replace(layers, findings=(*layers.findings, finding))
+    found = screen_denial(case) or network_cut_denial(case, evidence[0].text) or state_path_denial(case)
+    return _with_denial(layers, case, found, assessment.since, evidence)
 
 
 def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
     """Return the layers of a worker CLI that a command of a thread has started, and the path that it needs
     and may not write: also while it runs."""
-    if nested.process is None:
-        return Sandbox()
     layers = _judge_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
-    found, started = state_path_denial(PaneFacts(fleet, nested)), nested.key.started
+    case, started = PaneFacts(fleet, nested), nested.key.started
+    found = state_path_denial(case)
+    evidence = assess_blocked(found, started, "it runs").evidence if found else ()
+    return _with_denial(layers, case, found, assessment.since, evidence)
+
+
+def _with_denial(
+    layers: Sandbox,
+    case: PaneFacts,
+    found: SandboxDenial | None,
+    since: float | None,
+    evidence: tuple[Evidence, ...],
+) -> Sandbox:
+    """Return the layers of a worker with the finding about what the sandbox around it denies it."""
     if found is None:
         return layers
-    evidence = assess_blocked(found, started, "it runs").evidence
-    finding = _denied(fleet, nested, found, assessment.since or started, evidence)
-    return replace(layers, findings=(*layers.findings, finding))
-
-
-def _denied(
-    fleet: Fleet,
-    occupant: PaneOccupant,
-    found: SandboxDenial,
-    at: float,
-    evidence: tuple[Evidence, ...],
-) -> Finding:
-    """Return the finding about what the sandbox around a worker denies it."""
     denial, process = found.denial, found.sandbox.process
     target = f": it may not write {denial.path}" if denial.path else ""
-    return make_finding(
+    finding = make_finding(
         DENIAL_KINDS[denial.what],
         f"The worker runs inside a sandbox that stops it{target}.",
         configured="not stated",
         got=f"pid {process.pid}: {found.sandbox.text}",
-        since=at,
+        since=since or process.key.started,
         evidence=evidence,
-        remedy=_remedy(fleet, occupant, denial, process),
+        remedy=_remedy(case.fleet, case.occupant, denial),
         pids=(process.pid,),
     )
+    return replace(layers, findings=(*layers.findings, finding))
 
 
-def _remedy(fleet: Fleet, occupant: PaneOccupant, denial: Denial, process: Process) -> Remedy | None:
+def _remedy(fleet: Fleet, occupant: PaneOccupant, denial: Denial) -> Remedy | None:
     """Return the settings of the Codex whose sandbox it is; words if it may be another program's."""
-    env = process.env or {}
-    places = facts_of(fleet, None, [process])
+    env = occupant.process.env or {}
+    places = facts_of(fleet, None, [occupant.process])
     is_codex = any(name in env for name in _CODEX_MARKS)
     thread = fleet.threads.get(env.get(_THREAD_VARIABLE, ""))
     # at the worker's state paths are directories, unless their name has a suffix

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from agentdash.engine.judge.findings.remedy_places import (
     PROTECTED_NAMES,
     Place,
-    absolute,
     is_at_or_below,
     place_of,
 )
@@ -51,6 +50,8 @@ _RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume 
 _HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
 """Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
 PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
+_HIDDEN_HELPER: Final = re.compile(r"bwrap: execvp (?P<tmp>/\S*/tmp)/arg0\S*/codex-linux-sandbox: ")
+"""The same in a sandbox that may not read the directory of that program (openai/codex#19299)."""
 _REPLACED: Final = "(deleted): No such file or directory"
 """Codex was updated while it ran (0.48)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
@@ -100,11 +101,18 @@ def remedy_for(
         # its message names no file; what is known of the CLI does
         reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
         return _instead(reason, policy, facts)
-    return startup_remedy(entry.quote) if entry.what == "sandbox" else None
+    return startup_remedy(entry.quote, policy, facts) if entry.what == "sandbox" else None
 
 
-def startup_remedy(quote: str) -> Remedy:
+def startup_remedy(quote: str, policy: Policy | None, facts: PathFacts) -> Remedy:
     """Return what helps where the sandbox of Codex could not be started, by what was printed."""
+    hidden, profile = _HIDDEN_HELPER.search(quote), _profile(policy, facts)
+    reads_all = any(rule.path == "/" and rule.access != "deny" for rule in policy.rules) if policy else True
+    if hidden is not None and profile is not None and not reads_all:
+        folders = {_text(hidden["tmp"]): _text("read"), _text("/PATH/OF/CODEX"): _text("read")}
+        words = " (the second line: the directory in which Codex is installed)"
+        found = _profile_entry(profile, "filesystem", folders, facts, words)
+        return replace(found, once=None) if found is not None else _DOCTOR
     return _RESTART if _HELPER_IS_MISSING in quote or _REPLACED in quote else _DOCTOR
 
 
@@ -116,9 +124,9 @@ def filesystem_remedy(
 ) -> Remedy | None:
     """Return the remedy for a path that may not be written, or None if the policy lets it be written.
 
-    The path is absolute, or below `~`; without a policy, the one in force is not known.
+    Without a policy, the one in force is not known.
     """
-    path = absolute(path, facts)
+    path = posixpath.normpath(path)
     if not _EXACT.fullmatch(path):
         return None
     if policy is not None:
@@ -400,7 +408,7 @@ def _claude_remedy(
             inside = "and the command ran inside all the same"
             return Remedy(f"{_BY_HAND}: `sandbox.excludedCommands` has `{pattern}`, {inside}")
     if entry.what == "filesystem" and entry.target:
-        return _claude_filesystem_remedy(absolute(entry.target, facts), entry.operation, policy, facts)
+        return _claude_filesystem_remedy(posixpath.normpath(entry.target), entry.operation, policy, facts)
     if entry.what == "network" and entry.target and "/" not in entry.target:
         return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
     return None

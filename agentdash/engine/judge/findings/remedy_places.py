@@ -199,13 +199,6 @@ def _homes(directory: str, path: str, facts: PathFacts) -> set[str]:
     return homes | set(facts.homes)
 
 
-def absolute(path: str, facts: PathFacts) -> str:
-    """Return a path normalised, with its `~` replaced if a single home is known; else as it is."""
-    if path.startswith("~/") and len(facts.homes) == 1:
-        return facts.homes[0] + path[1:]
-    return posixpath.normpath(path) if path.startswith("/") else path
-
-
 def is_at_or_below(path: str, directory: str) -> bool:
     """Return whether a path is a directory, or lies in it."""
     return path == directory or _is_below(path, directory)

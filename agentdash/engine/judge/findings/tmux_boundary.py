@@ -103,12 +103,12 @@ def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
 
 def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> Escape | None:
     """Return the first pane outside the sandbox that the call opened or drove."""
-    request = parse_tmux_request(call.script or call.text)
-    for pane in panes if request is not None else ():
+    if (request := parse_tmux_request(call.script or call.text)) is None:
+        return None
+    for pane in panes:
         server, first = tree.get(pane.server_pid or 0), tree.get(pane.pid)
-        if request is None or server is None or not is_multiplexer(server):
-            continue
-        if request.server and pane.key.server != request.server:
+        is_asked = request.server in (None, pane.key.server)
+        if server is None or not is_multiplexer(server) or not is_asked:
             continue
         if request.verb in _DRIVING_COMMANDS:
             names = (pane.key.id, pane.session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import (
@@ -40,42 +41,40 @@ from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 T = TypeVar("T")
-_NO_PLACES = PathFacts()
 
 
-def judge_sandbox(
-    thread: Thread,
-    assessment: Assessment,
-    *,
-    platform: str | None,
-    parent_policy: ParentPolicy | None = None,
-    places: PathFacts = _NO_PLACES,
-    requests: tuple[Requested, ...] = (),
-    awaits_request: bool = False,
-) -> Sandbox:
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a thread's sandbox is compared with, besides the thread itself."""
+
+    platform: str | None = None
+    """`sys.platform` of the machine on which its live processes were seen."""
+    parent_policy: ParentPolicy | None = None
+    places: PathFacts = PathFacts()
+    requests: tuple[Requested, ...] = ()
+    """What the processes that ran it were asked for, oldest first."""
+    awaits_request: bool = False
+    """Whether what its process was asked for is still to be read: nothing matches before."""
+
+
+def judge_sandbox(thread: Thread, assessment: Assessment, around: Surroundings) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
-    Args:
-        assessment: its state; a denial that stopped it is a finding, one that it got past is not.
-        platform: `sys.platform` of the machine on which its live processes were seen.
-        requests: what the processes that ran it were asked for, oldest first.
-        awaits_request: whether what its process was asked for is still to be read: nothing matches before.
+    A denial that stopped it, by its assessment, is a finding; one that it got past is not.
     """
-    if thread.helper:
-        return Sandbox("unverified", thread.policy)
+    parent, places, requests = around.parent_policy, around.places, around.requests
     is_codex = thread.agent == "codex"
     own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
-    checked = [(each, check_observation(each, thread, platform, places)) for each in own]
+    checked = [(each, check_observation(each, thread, around.platform, places)) for each in own]
     different = [finding for _, found in checked for finding in found]
-    different += inheritance_findings(thread, parent_policy) if parent_policy else []
+    different += inheritance_findings(thread, parent) if parent else []
     different += escape_findings(thread, places)
     if is_codex:
-        different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
+        different += [*request_findings(thread, requests, parent), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
-    different += child_mode_escalated(thread, parent_policy, requests)
+    different += child_mode_escalated(thread, parent, requests)
     differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
-    is_match = not awaits_request and any(_is_comparable(each, thread) for each in own)
+    is_match = not around.awaits_request and any(_is_comparable(each, thread) for each in own)
     # what differs comes first, then the newest: what is well must not hide what is not
     checked_worst_first = sorted(
         checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True
@@ -104,7 +103,7 @@ def judge_sandbox(
         evidence=tuple(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
-        unread=tuple(_not_observed(thread, own, requests, awaits_request)),
+        unread=tuple(_not_observed(thread, own, around)),
         denials=_ledger(thread, places),
         requested=newest_request(thread, requests) if is_codex else _first(reversed(requests)),
     )
@@ -183,17 +182,11 @@ def _merge_two(known: Finding, finding: Finding) -> Finding:
 # ---------------------------------------------------------------- what was observed
 
 
-def _not_observed(
-    thread: Thread,
-    own: Sequence[SandboxObservation],
-    requests: tuple[Requested, ...],
-    awaits_request: bool,
-) -> Iterator[str]:
+def _not_observed(thread: Thread, own: Sequence[SandboxObservation], around: Surroundings) -> Iterator[str]:
     """Yield what could not be observed, and limits the verdict."""
-    if awaits_request:
+    if around.awaits_request:
         yield "it has just started: what it was asked for is not read yet"
-    if requests and requests[-1].rules_of is not None:
-        measured = requests[-1].rules_of
+    if around.requests and (measured := around.requests[-1].rules_of) is not None:
         yield f"{thread.version} was not measured: what was asked for is by the rules of {measured}"
     live = [each for each in own if each.source is EvidenceSource.ENVIRONMENT]
     if not own:
@@ -266,7 +259,7 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
             cannot_start,
             FindingKind.SANDBOX_CANNOT_START,
             "The sandbox itself could not be started: no command that needs it can run.",
-            startup_remedy(newest.quote) if thread.agent == "codex" else None,
+            startup_remedy(newest.quote, thread.policy, places) if thread.agent == "codex" else None,
         )
     policies = {call.id: thread.policy_of(call) or Policy() for call, _ in denied}
     free = [(call, denial) for call, denial in denied if policies[call.id].is_full_access]

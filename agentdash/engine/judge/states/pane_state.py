@@ -51,7 +51,7 @@ class PaneFacts(NamedTuple):
     """What the state of a worker CLI depends on that is known by its process, in a pane or not."""
 
     fleet: Fleet
-    occupant: PaneOccupant | None
+    occupant: PaneOccupant
     pane: Pane | None = None
 
     @property
@@ -67,16 +67,10 @@ class PaneFacts(NamedTuple):
     @property
     def sandbox(self) -> SandboxInfo | None:
         """The sandbox around its process."""
-        return enclosing_sandbox(self.occupant.process if self.occupant else None, self.fleet.kernel)
-
-    @property
-    def runs_once(self) -> bool:
-        """Whether it was given one task, with which it ends."""
-        process = self.occupant.process if self.occupant else None
-        return process is not None and process.once
+        return enclosing_sandbox(self.occupant.process, self.fleet.kernel)
 
 
-def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
+def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant) -> Assessment:
     """Return the state of a worker CLI that is known by its pane only."""
     server = fleet.sources.get(tmux_source(pane.key.server))
     is_unrecorded = server is not None and server.detail == NOT_RECORDED
@@ -87,14 +81,14 @@ def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Asses
         code = next((p.exit_code for p in fleet.processes.values() if p.pid == pane.pid and p.zombie), None)
         pane = replace(pane, dead_status=code)
     case = PaneFacts(fleet, occupant, pane)
-    if pane.dead or (occupant is not None and occupant.gone_at is not None):
+    if pane.dead or occupant.gone_at is not None:
         return _assess_ended(case, pane)
     if server is not None and is_unrecorded:
         return _assess_unrecorded(fleet, pane, server.at)
     found = _assess_alive(case, pane)
     session = case.session
     question = session.chat.asks if session is not None and session.chat is not None else ""
-    if question and not case.runs_once and found.state is State.COMPLETED:
+    if question and not occupant.process.once and found.state is State.COMPLETED:
         return facts.asks_in_text(question, found.since, EvidenceSource.SESSION_LOG)
     return found
 
@@ -126,21 +120,20 @@ def _assess_ended(case: PaneFacts, pane: Pane) -> Assessment:
         # what it printed last has scrolled away since
         fact = facts.unclear("blocked:", last.why)
         return Assessment(State.BLOCKED_SANDBOX, last.since, last.why, (evidence,), fact)
-    if is_finished and case.runs_once:
+    if is_finished and case.occupant.process.once:
         return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,), facts.FINISHED)
     was_at_work = not has_quit and (last_seen in _AT_WORK or has_error)
     return Assessment(State.EXITED, at, how, (evidence,), facts.ended(how, in_a_turn=was_at_work))
 
 
-def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evidence]:
+def _ending(pane: Pane, occupant: PaneOccupant) -> tuple[float, str, Evidence]:
     """Return when it ended (unix seconds), how, and the evidence."""
     if pane.dead:
         code = "unknown" if pane.dead_status is None else pane.dead_status
         how = f"killed by signal {pane.dead_signal}" if pane.dead_signal else f"exit code {code}"
         at = pane.dead_at or 0.0
         return at, how, Evidence(EvidenceSource.TMUX, at, "pane-dead", f"pane_dead=1, {how}")
-    at = (occupant.gone_at if occupant else None) or 0.0
-    how = f"{occupant.agent} (pid {occupant.key.pid}) is gone from the pane" if occupant else "it is gone"
+    at, how = occupant.gone_at or 0.0, f"{occupant.agent} (pid {occupant.key.pid}) is gone from the pane"
     return at, how, Evidence(EvidenceSource.PROCESS, at, "worker-gone", how)
 
 
@@ -150,8 +143,8 @@ def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evid
 def _assess_alive(case: PaneFacts, pane: Pane) -> Assessment:
     """Return the state by its session file or log, as far as the screen only says more about it; without
     these by its screen."""
-    fleet, occupant, reading, session = case.fleet, case.occupant, case.reading, case.session
-    if occupant is not None and (found := _awaiting_input(fleet, occupant.key)) is not None:
+    fleet, reading, session = case.fleet, case.reading, case.session
+    if (found := _awaiting_input(fleet, case.occupant.key)) is not None:
         return found
     state = State(reading.state) if reading is not None and reading.state else None
     chat = session.chat if session is not None else None
@@ -242,7 +235,7 @@ def _sandbox_block(case: PaneFacts, pane: Pane, state: State | None) -> Assessme
 def _has_no_activity(case: PaneFacts, pane: Pane) -> bool:
     """Return whether a pane's worker has shown no activity for a while."""
     fleet, occupant = case.fleet, case.occupant
-    if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
+    if fleet.processes_at is None or (pane.moved_at is None and pane.drawn_at is None):
         return False
     last = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
     return fleet.processes_at - last >= _STANDSTILL_S
@@ -257,10 +250,8 @@ def _is_over(trouble: ProviderTrouble, case: PaneFacts) -> bool:
     return trouble.over is not None and reading is not None and reading.at - trouble.over > facts.RECOVERY_S
 
 
-def pane_session(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
+def pane_session(fleet: Fleet, pane: Pane, occupant: PaneOccupant) -> SessionSeen | None:
     """Return the session of a pane's worker: of its process, or of one that it started itself again as."""
-    if occupant is None:
-        return None
     keys = [occupant.key, *(p.key for p in fleet.links.below.get(pane.key, ()) if p.agent == occupant.agent)]
     return next((fleet.sessions[key] for key in keys if key in fleet.sessions), None)
 
@@ -380,10 +371,10 @@ class SandboxDenial(NamedTuple):
     denial: Denial
 
 
-def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxInfo | None:
+def enclosing_sandbox(process: Process, host: Kernel | None) -> SandboxInfo | None:
     """Return the sandbox around a process, or None if the kernel shows none, or its facts are unknown."""
-    kernel = process.kernel if process else None
-    if process is None or kernel is None:
+    kernel = process.kernel
+    if kernel is None:
         return None
     own = [_NAMESPACES[name] for name in kernel.apart_from(host)] if host else []
     # a container around both the process and agentdash filters both
@@ -416,8 +407,8 @@ def screen_denial(case: PaneFacts) -> SandboxDenial | None:
 
 def state_path_denial(case: PaneFacts) -> SandboxDenial | None:
     """Return the state path that a sandboxed worker needs and may not write, printed or not."""
-    sandbox, paths = case.sandbox, case.occupant.paths if case.occupant else ()
-    path = next((path for path in paths if path.needed and path.denied), None)
+    sandbox = case.sandbox
+    path = next((path for path in case.occupant.paths if path.needed and path.denied), None)
     if sandbox is None or path is None:
         return None
     quote = f"it may not write {path.path}, where it keeps its {path.what}"

@@ -279,9 +279,6 @@ def beyond_the_record(case: ThreadFacts) -> Assessment | None:
         text = f"{case.agents} of the agents that it started have an open turn"
         at = turn.ended_at or turn.since
         evidence.append(Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text))
-    if trouble := _newest_trouble(case, (turn.ended_at if turn else None) or 0.0):
-        why, fact = f"tries again: {trouble.text}", facts.retries(trouble.text)
-        evidence.append(trouble)
     return Assessment(State.RUNNING, evidence[0].at, why, tuple(evidence), fact)
 
 

@@ -1,13 +1,15 @@
-"""`agentdash config`: print the defaults, and check the file; `agentdash completion`."""
+"""`agentdash config`, `agentdash doctor`, `agentdash completion`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import get_completion_class
 
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, carrier_of, config_of, json_option, options
+from agentdash.cli.output import show
 from agentdash.cli.paths import FILE
 from agentdash.config import Config, ConfigError, Problem, config_file, default_text, place_of, read
 from agentdash.files import read_text
@@ -81,10 +83,12 @@ def checked_keys(config: Config) -> dict[str, str]:
 
 def key_problems(keys: dict[str, str], text: str) -> list[Problem]:
     """Return the mistakes of a table of keys, in the order of their lines."""
-    from agentdash.tui.keys import keymap_errors
+    from agentdash.tui.keys import wrong_keys
 
-    wrong = ((place_of(text, ("keys", each.action)), clean_line(str(each))) for each in keymap_errors(keys))
-    return sorted(Problem(*place, message) for place, message in wrong)
+    return sorted(
+        Problem(*place_of(text, ("keys", action)), clean_line(f"keys.{action}: {reason}"))
+        for action, reason in wrong_keys(keys)
+    )
 
 
 # ------------------------------------------------------------
@@ -118,3 +122,39 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(
         _BEFORE.get(shell, "") + completer(context.find_root().command, {}, "agentdash", _VARIABLE).source()
     )
+
+
+# ------------------------------------------------------------
+
+
+@click.command()
+@options(FLEET_OPTIONS, HOST_OPTIONS)
+@click.option(
+    "--report",
+    "for_others",
+    is_flag=True,
+    help="Leave out the names of homes, users and hosts, for a bug report. Nothing is sent.",
+)
+@json_option("doctor/1")
+def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
+    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events.
+
+    Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
+
+    \b
+    agentdash doctor
+    agentdash doctor --host build1            whether it is reached, and has agentdash
+    agentdash doctor --report > doctor.txt
+    agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
+    """
+    from agentdash.report.doctor import diagnose, print_doctor
+    from agentdash.report.redact import Scrubber, map_texts
+
+    config = config_of(given)
+    report = diagnose(config, [carrier_of(name, each, config) for name, each in config.hosts.items()])
+    if for_others:
+        scrubber = Scrubber.of_this_machine(config.hosts)
+        scrubber.learn(report)
+        report = map_texts(report, scrubber.text)
+    show(report, as_json, print_doctor, soft_wrap=False)
+    return report.exit_code

@@ -1,23 +1,82 @@
-"""`agentdash replay --export`: write a past session as a report."""
+"""Find the past sessions that a TARGET argument names, with what agentdash saw of them while they ran; export
+them (`agentdash replay --export`)."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
 from agentdash import __version__
+from agentdash.agents.codex.home import CodexHome, default_home, thread_id
+from agentdash.agents.session_logs import thread_of_log
 from agentdash.agents.session_rows import written_at
-from agentdash.cli.family import playable
 from agentdash.cli.output import Progress, warn_unreadable
-from agentdash.config import Config, journal_folder
-from agentdash.files import file_size, write_file
+from agentdash.config import Config, journal_folder, state_folder
+from agentdash.files import file_size, open_regular, write_file
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
-from agentdash.replay.streams import family_stream
+from agentdash.replay.family import Family, find_family
+from agentdash.replay.journal import find_recording, journal_streams, recording_streams
+from agentdash.replay.streams import FileStream, family_stream
 from agentdash.report.redact import Scrubber
+from agentdash.store.memory import Memory, MemoryFileError
+
+
+class Playable(NamedTuple):
+    """What is played: a family with what was recorded of it, or a recording alone."""
+
+    family: Family
+    recorded: list[FileStream]
+
+
+def playable(target: str, config: Config, journal: Path, now: float) -> Playable:
+    """Return what a TARGET argument names: a thread with its family, or a recording.
+
+    Args:
+        target: a thread id or its prefix, the path of a session log, the name of a recording, or the path of
+            a part of one.
+        now: unix seconds.
+
+    Raises:
+        click.UsageError: nothing matches, or it cannot be read.
+    """
+    if (recording := find_recording(journal, target)) is not None:
+        return Playable(Family(recording.name, ()), recording_streams(recording, now))
+    home = CodexHome(config.codex_home or default_home())
+    try:
+        family = find_family(home, target)
+    except LookupError as missing:
+        raise click.UsageError(str(missing)) from missing
+    for path in (each for each in family.paths if thread_id(each) == family.thread):
+        try:
+            with open_regular(path):
+                continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise click.UsageError(f"{clean_line(str(path))} cannot be read: {reason}") from error
+    known = recalled(home, filter(None, map(thread_of_log, family.paths)))
+    family = family._replace(memories=tuple(known.values()))
+    return Playable(family, journal_streams(journal, family, now))
+
+
+def recalled(home: CodexHome, threads: Iterable[str]) -> dict[str, ThreadMemory]:
+    """Return what is remembered of threads of a home; nothing, and a line on stderr, where that cannot be
+    read."""
+    memory = Memory(state_folder(), home.root.expanduser().resolve())
+    try:
+        return {each.thread: each for each in memory.threads(threads)}
+    except MemoryFileError as error:
+        click.echo(f"agentdash: {clean_line(str(error))}", err=True)
+        return {}
+
+
+# ------------------------------------------------------------
+
 
 _FORMATS = (".html", ".md")
 _ENDED_AFTER_S: Final = 60.0
