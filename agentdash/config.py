@@ -25,14 +25,13 @@ THEMES: Final[tuple[str, ...]] = get_args(Theme)
 """Names of `tui.theme.THEMES`, repeated here because this module must not import Textual."""
 _MAX_SECONDS: Final = 365 * 86_400.0
 """A year: also keeps out `inf`."""
-_HOST_EXAMPLES: Final = {
-    "ssh": "me@build1.example.com:2222",
-    "container": "devbox",
-    "carrier": "kubectl exec -i devbox -- sh -c {}",
-    "command": "~/.local/bin/agentdash",
-}
 _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLAUDE_CONFIG_DIR"}
 """Options that can also be set by an environment variable: paths."""
+
+
+def described(text: str, *examples: Any, **limits: Any) -> Meta:
+    """Return what the printed file says of an option, with an example, and the limits of its values."""
+    return Meta(description=text, examples=list(examples) or None, **limits)
 
 
 Occasion = Literal["needs-you", "done", "mismatch", "stalled", "limit", "threshold"]
@@ -43,30 +42,27 @@ class NoticeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a user away from the screen is told, and how; by default nothing."""
 
     on: Annotated[
-        tuple[Occasion, ...],
-        Meta(description=f"What to tell of a worker: {', '.join(get_args(Occasion))}."),
+        tuple[Occasion, ...], described(f"What to tell of a worker: {', '.join(get_args(Occasion))}.")
     ] = ("needs-you",)
     command: Annotated[
         tuple[str, ...],
-        Meta(
-            description="A program that gets each notice as one JSON document on its standard input.",
-            examples=[["/home/dev/bin/tell-me"]],
+        described(
+            "A program that gets each notice as one JSON document on its standard input.",
+            ["/home/dev/bin/tell-me"],
         ),
     ] = ()
     text: Annotated[
-        bool,
-        Meta(description="Whether that document has names, prompts and messages; else as `--redact` leaves."),
+        bool, described("Whether that document has names, prompts and messages; else as `--redact` leaves.")
     ] = False
     quiet: Annotated[
         Annotated[str, Meta(pattern=f"^{QUIET_HOURS}$")] | None,
-        Meta(
-            description="Hours, by the local clock, after which one notice tells of all that still holds.",
-            examples=["22:00-07:00"],
+        described(
+            "Hours, by the local clock, after which one notice tells of all that still holds.", "22:00-07:00"
         ),
     ] = None
-    bell: Annotated[bool, Meta(description="Whether to ring the bell of the dashboard's terminal.")] = False
+    bell: Annotated[bool, described("Whether to ring the bell of the dashboard's terminal.")] = False
     terminal: Annotated[
-        bool, Meta(description="Whether to send a notification to the dashboard's terminal (OSC 9 and 777).")
+        bool, described("Whether to send a notification to the dashboard's terminal (OSC 9 and 777).")
     ] = False
 
     @property
@@ -79,24 +75,21 @@ class ThresholdSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """What a worker is marked for, and told of on the occasion `threshold`; by default nothing."""
 
     context: Annotated[
-        Annotated[float, Meta(gt=0, le=100)] | None,
-        Meta(description="Percent of the context window.", examples=[80]),
+        Annotated[float, Meta(gt=0, le=100)] | None, described("Percent of the context window.", 80)
     ] = None
     cost: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(description="US dollars that a session has cost at list prices.", examples=[5]),
+        described("US dollars that a session has cost at list prices.", 5),
     ] = None
     cost_day: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="The same of the present day, UTC.", examples=[20]),
+        Annotated[float, Meta(gt=0)] | None, described("The same of the present day, UTC.", 20)
     ] = None
     stalled: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Minutes without a sign of life while it runs.", examples=[15]),
+        Annotated[float, Meta(gt=0)] | None, described("Minutes without a sign of life while it runs.", 15)
     ] = None
     failing: Annotated[
         Annotated[int, Meta(ge=2)] | None,
-        Meta(description="Times that one and the same call has failed in a row.", examples=[4]),
+        described("Times that one and the same call has failed in a row.", 4),
     ] = None
 
 
@@ -107,21 +100,27 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How another host is reached, and where agentdash is there: by ssh, unless another way is given."""
 
     ssh: Annotated[
-        str | None, Meta(description="What ssh connects to: [USER@]HOST[:PORT]; else its name here.")
+        str | None,
+        described(
+            "What ssh connects to: [USER@]HOST[:PORT]; else its name here.", "me@build1.example.com:2222"
+        ),
     ] = None
     container: Annotated[
         str | None,
-        Meta(
-            description="A container, for `docker exec` or `podman exec`: NAME, docker:NAME or podman:NAME."
+        described(
+            "A container, for `docker exec` or `podman exec`: NAME, docker:NAME or podman:NAME.", "devbox"
         ),
     ] = None
     carrier: Annotated[
         str | None,
-        Meta(
-            description="Any other command that runs a shell line there: {}, or else `sh -c LINE` at its end."
+        described(
+            "Any other command that runs a shell line there: {}, or else `sh -c LINE` at its end.",
+            "kubectl exec -i devbox -- sh -c {}",
         ),
     ] = None
-    command: Annotated[str, Meta(description="agentdash there, as a shell would find it.")] = "agentdash"
+    command: Annotated[
+        str, described("agentdash there, as a shell would find it.", "~/.local/bin/agentdash")
+    ] = "agentdash"
 
     @property
     def kind(self) -> Literal["ssh", "container", "carrier"]:
@@ -132,90 +131,74 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Config(msgspec.Struct, frozen=True):
     """All options. In the printed file an option has its description as comment and its example as value."""
 
-    codex_home: Annotated[
-        Path | None, Meta(description="The Codex home to watch.", examples=["~/.codex"])
-    ] = None
+    codex_home: Annotated[Path | None, described("The Codex home to watch.", "~/.codex")] = None
     """None: `$CODEX_HOME`, or `~/.codex`."""
-    tmux: Annotated[bool, Meta(description="Whether to watch tmux.")] = True
+    tmux: Annotated[bool, described("Whether to watch tmux.")] = True
     socket_names: Annotated[
-        tuple[str, ...],
-        Meta(description="Further tmux servers by name, as for `tmux -L`.", examples=[["work"]]),
+        tuple[str, ...], described("Further tmux servers by name, as for `tmux -L`.", ["work"])
     ] = ()
     socket_paths: Annotated[
-        tuple[Path, ...],
-        Meta(description="Further tmux servers by socket, as for `tmux -S`.", examples=[["/tmp/other"]]),  # noqa: S108
+        tuple[Path, ...], described("Further tmux servers by socket, as for `tmux -S`.", ["/tmp/other"])  # noqa: S108
     ] = ()
-    ascii: Annotated[bool, Meta(description="Whether to draw with plain ASCII characters.")] = False
-    theme: Annotated[Theme | None, Meta(description=f"Colours: {', '.join(THEMES)}.", examples=["dark"])] = (
-        None
-    )
+    ascii: Annotated[bool, described("Whether to draw with plain ASCII characters.")] = False
+    theme: Annotated[Theme | None, described(f"Colours: {', '.join(THEMES)}.", "dark")] = None
     """None: `$TEXTUAL_THEME`, or `dark`."""
     title: Annotated[
-        bool, Meta(description="Whether the title of the terminal shows how many workers need you, and run.")
+        bool, described("Whether the title of the terminal shows how many workers need you, and run.")
     ] = True
     record: Annotated[
         Path | None,
-        Meta(
-            description="Where to record panes, processes and screens for `agentdash replay`.",
-            examples=["~/agentdash-journal"],
+        described(
+            "Where to record panes, processes and screens for `agentdash replay`.", "~/agentdash-journal"
         ),
     ] = None
     """None: no recording."""
     sessions: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="How many of the newest sessions to read at first, and some of the last day; 0: all."
-        ),
+        described("How many of the newest sessions to read at first, and some of the last day; 0: all."),
     ] = 50
     """Older ones are read when they change. None: all."""
     publish: Annotated[
-        bool,
-        Meta(description="Whether the dashboard writes the status file that sandboxed agents read."),
+        bool, described("Whether the dashboard writes the status file that sandboxed agents read.")
     ] = True
     claude_home: Annotated[
-        Path | None,
-        Meta(description="The configuration directory of Claude Code to watch.", examples=["~/.claude"]),
+        Path | None, described("The configuration directory of Claude Code to watch.", "~/.claude")
     ] = None
     """None: `$CLAUDE_CONFIG_DIR`, or `~/.claude`."""
     stalled_after: Annotated[
         float,
-        Meta(
+        described(
+            "Seconds without output, CPU and I/O after which a running worker counts as stalled.",
             gt=0,
             le=_MAX_SECONDS,
-            description="Seconds without output, CPU and I/O after which a running worker counts as stalled.",
         ),
     ] = STALLED_AFTER_S
     debug_log: Annotated[
         Path | None,
-        Meta(
-            description="Where to append tracebacks, restarts of sources and slow steps.",
-            examples=["~/.local/state/agentdash/debug.log"],
+        described(
+            "Where to append tracebacks, restarts of sources and slow steps.",
+            "~/.local/state/agentdash/debug.log",
         ),
     ] = None
     """None: no debug log."""
     ssh_config: Annotated[
-        Path | None,
-        Meta(
-            description="Configuration file for ssh, as for `ssh -F`.", examples=["~/.ssh/agentdash_config"]
-        ),
+        Path | None, described("Configuration file for ssh, as for `ssh -F`.", "~/.ssh/agentdash_config")
     ] = None
     """None: ssh's own."""
     notices: Annotated[
-        NoticeSettings, Meta(description="Notices for a user away from the screen; none by default.")
+        NoticeSettings, described("Notices for a user away from the screen; none by default.")
     ] = NoticeSettings()
     thresholds: Annotated[
-        ThresholdSettings, Meta(description="What workers are marked for; nothing by default.")
+        ThresholdSettings, described("What workers are marked for; nothing by default.")
     ] = NO_THRESHOLDS
     hosts: Annotated[
-        dict[str, HostSettings], Meta(description="Other hosts to watch: a table for each, by its name here.")
+        dict[str, HostSettings], described("Other hosts to watch: a table for each, by its name here.")
     ] = {}
     filters: Annotated[
         dict[str, str],
-        Meta(description="Filters by a name: `@mine` stands for it in a filter of the list or the library."),
+        described("Filters by a name: `@mine` stands for it in a filter of the list or the library."),
     ] = {}
-    keys: Annotated[
-        dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
-    ] = {}
+    keys: Annotated[dict[str, str], described("Keys of an action by its id, separated by commas.")] = {}
 
 
 class Problem(NamedTuple):
@@ -233,12 +216,7 @@ class Problem(NamedTuple):
 
 
 class ConfigError(Exception):
-    """The configuration is invalid; `lines` has one message for each problem, with file and line."""
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Return one message for each problem."""
-        return tuple(str(line) for line in self.args)
+    """The configuration is invalid; `args` has one message for each problem, with file and line."""
 
 
 def state_folder() -> Path:
@@ -388,16 +366,12 @@ def default_text(keys: Mapping[str, str]) -> str:
     ]
     for name, default in msgspec.structs.asdict(Config()).items():
         lines += ["", f"# {_meta(Config, name).description}"]
-        if isinstance(default, msgspec.Struct):
-            lines.append(f"#[{name}]")
-            for field in msgspec.structs.fields(default):
-                lines.append(f"# {_meta(type(default), field.name).description}")
-                lines.append(_option(type(default), field.name, field.default))
-        elif name == "hosts":
-            lines.append("#[hosts.build1]")
-            for field in msgspec.structs.fields(HostSettings):
-                lines.append(f"# {_meta(HostSettings, field.name).description}")
-                lines.append(f"#{field.name} = {_toml(_HOST_EXAMPLES[field.name])}")
+        if isinstance(default, msgspec.Struct) or name == "hosts":
+            settings = HostSettings if name == "hosts" else type(default)
+            lines.append("#[hosts.build1]" if name == "hosts" else f"#[{name}]")
+            for field in msgspec.structs.fields(settings):
+                lines.append(f"# {_meta(settings, field.name).description}")
+                lines.append(_option(settings, field.name, field.default))
         elif name == "filters":
             lines += ["#[filters]", '#mine = "cwd:/home/dev group:needs-you"']
         elif name == "keys":

@@ -84,10 +84,8 @@ class OpencodeSessions(Chats):
 
 def _database(process: Process, place: str) -> Path | None:
     """Return the place of a process's database; None where it is not there."""
-    where = resolve_path(place, process.env or {}, process.cwd)
-    if process.env is None or where is None:
-        return None
-    if not os.path.exists(where):  # noqa: PTH110 - never raises
+    where = resolve_path(place, process.env or {})
+    if where is None or not os.path.exists(where):  # noqa: PTH110 - never raises
         return None
     return Path(where) if is_same_place(process, Path(where)) else None
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,13 +37,9 @@ class _LogFile(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         del record
-        error = sys.exception()
         _ROOT.removeHandler(self)
-        with suppress(OSError):  # what it did not write is still in its buffer
-            self.close()
-        reason = clean_line(getattr(error, "strerror", None) or str(error))
-        file = clean_line(self.baseFilename)
-        atexit.register(click.echo, f"agentdash: --debug-log: {file} cannot be written: {reason}", err=True)
+        text = f"agentdash: --debug-log: {clean_line(self.baseFilename)} cannot be written any more"
+        atexit.register(click.echo, text, err=True)
 
 
 def start(file: Path) -> None:

@@ -370,17 +370,20 @@ def find(snapshot: Snapshot, target: str) -> Found:
     for is_stale in (False, True):
         if (key := _pane_of(snapshot, target, is_stale=is_stale)) is not None:
             return _workers_in(snapshot, key)
-    named = tuple(each for each in snapshot.workers if target in (each.name, each.label, *_ids(each)))
+    named = tuple(
+        each
+        for each in snapshot.workers
+        if target in (each.name, each.label, *_ids(each))
+        or (each.pane_there and target == f"{each.host}:{each.pane_there}")
+    )
     if named or len(target) < MIN_PREFIX_CHARS:
         return Found(named)
     return Found(tuple(w for w in snapshot.workers if any(each.startswith(target) for each in _ids(w))))
 
 
-def _ids(worker: Worker) -> tuple[str, ...]:
-    """Return the ids of a worker: on another host also the one that it has there, and its pane."""
-    host = f"{worker.host}:"
-    there = (worker.id.removeprefix(host), f"{host}{worker.pane_there or ''}") if worker.host else ()
-    return (worker.id, *there)
+def _ids(worker: Worker) -> tuple[str, str]:
+    """Return the id of a worker, here and on its host."""
+    return worker.id, worker.id.removeprefix(f"{worker.host}:")
 
 
 def with_server_of(config: Config, target: str | None) -> Config:

@@ -238,7 +238,7 @@ def config_of(given: dict[str, Any]) -> Config:
     try:
         config = load(values)
     except ConfigError as problem:
-        raise click.UsageError(problem.lines[0]) from problem
+        raise click.UsageError(problem.args[0]) from problem
     if config.debug_log is not None:
         debug_log.start(config.debug_log)
     if config.hosts or any(flags.get(name) for name in ("hosts", "containers", "carriers")):

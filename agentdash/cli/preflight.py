@@ -48,12 +48,13 @@ def preflight(
         raise click.UsageError("--worker takes no arguments of Codex: --policy gives its sandbox mode")
     if worker is not None:
         return _predict_worker(worker, policy, as_json=as_json)
+    from agentdash.agents.codex.config.precedence import LAST_MEASURED
     from agentdash.agents.knowledge import installed_codex
-    from agentdash.report.predictions import default_version, predict_policy, print_policy
+    from agentdash.report.predictions import predict_policy, print_policy
 
     home = CodexHome(config_of({"codex_home": codex_home}).codex_home or default_home())
     found = installed_codex()
-    version = (found, "on PATH") if found else default_version()
+    version = (found, "on PATH") if found else (f"{LAST_MEASURED}.0", "the newest that was measured")
     try:
         report = predict_policy(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
     except ValueError as error:

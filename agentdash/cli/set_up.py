@@ -9,7 +9,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, carrier_of, config_of, json_option, options
-from agentdash.cli.output import show
 from agentdash.cli.paths import FILE
 from agentdash.config import Config, ConfigError, Problem, config_file, default_text, place_of, read
 from agentdash.files import read_text
@@ -58,7 +57,7 @@ def check(file: Path | None) -> int:
         problems += [problem.at(path) for problem in key_problems(found.get("keys", {}), text)]
         result = f"{len(found)} options set, all valid"
     except ConfigError as invalid:
-        problems += invalid.lines
+        problems += invalid.args
     except UnicodeDecodeError:
         problems.append(f"{clean_line(str(path))}: not valid UTF-8")
     except FileNotFoundError:
@@ -147,6 +146,7 @@ def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
     agentdash doctor --report > doctor.txt
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
+    from agentdash.cli.output import show
     from agentdash.report.doctor import diagnose, print_doctor
     from agentdash.report.redact import Scrubber, map_texts
 

@@ -24,12 +24,7 @@ from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.reduce.observations import with_provisional
-from agentdash.engine.thread_worker import (
-    RowInputs,
-    nested_worker,
-    pane_worker,
-    thread_worker,
-)
+from agentdash.engine.thread_worker import RowInputs, nested_worker, pane_worker, thread_worker
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
@@ -42,11 +37,7 @@ from agentdash.model.secrets import mask_fields
 from agentdash.model.states import URGENCY, Attention, Group, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.times import time_of_day
-from agentdash.model.worker import (
-    Assessment,
-    Snapshot,
-    Worker,
-)
+from agentdash.model.worker import Assessment, Snapshot, Worker
 
 # ------------------------------------------------------------
 # What snapshots of one fleet share: values are made again only when what they are derived from has changed
@@ -429,21 +420,17 @@ def unreachable(row: Worker, link: HostLink) -> Worker:
     last = "" if link.news_at is None else f" since {time_of_day(link.news_at)} UTC"
     detail = f": {link.detail}" if link.detail else ""
     why = f"no news from {link.name}{last}{detail}"
-    evidence = Evidence(EvidenceSource.HOST, link.news_at or link.at, "link-lost", why)
-    before = Evidence(
-        EvidenceSource.HOST,
-        link.news_at or link.at,
-        "last-news",
-        f"{row.state} then: {row.assessment.why}",
-        agrees=False,
-    )
+    then, since = f"{row.state} then: {row.assessment.why}", link.news_at or link.at
     return replace(
         row,
         assessment=Assessment(
             state=State.UNREACHABLE,
-            since=link.news_at or link.at,
+            since=since,
             why=why,
-            evidence=(evidence, before),
+            evidence=(
+                Evidence(EvidenceSource.HOST, since, "link-lost", why),
+                Evidence(EvidenceSource.HOST, since, "last-news", then, agrees=False),
+            ),
             fact=Fact(FactKind.UNCLEAR, f"no news from {link.name}", why=link.detail),
         ),
         standing=Group.PAST if row.group is Group.PAST else Group.UNCLEAR,

@@ -108,7 +108,4 @@ def policy_values(policy: Policy) -> dict[LayerField, str]:
     if not policy.is_recorded:
         return dict.fromkeys((LayerField.FILES, LayerField.NETWORK), "not recorded")
     external = ", external" if policy.enforced_by == "external" else ""
-    return {
-        LayerField.FILES: policy.filesystem.value + external,
-        LayerField.NETWORK: policy.network.value,
-    }
+    return {LayerField.FILES: policy.filesystem.value + external, LayerField.NETWORK: policy.network.value}

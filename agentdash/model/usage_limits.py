@@ -60,9 +60,6 @@ def usage_limits(workers: Iterable[Worker], now: float) -> list[UsageLimit]:
 
 def _is_same(one: UsageLimit, other: UsageLimit) -> bool:
     ours, theirs = one.window, other.window
-    return (one.agent, one.home, ours.minutes, ours.plan) == (
-        other.agent,
-        other.home,
-        theirs.minutes,
-        theirs.plan,
-    ) and abs((ours.resets_at or 0.0) - (theirs.resets_at or 0.0)) < _SAME_RESET_S
+    apart_s = abs((ours.resets_at or 0.0) - (theirs.resets_at or 0.0))
+    is_of_one_plan = (ours.minutes, ours.plan) == (theirs.minutes, theirs.plan)
+    return (one.agent, one.home) == (other.agent, other.home) and is_of_one_plan and apart_s < _SAME_RESET_S

@@ -35,7 +35,6 @@ class Cursor:
         """Time of the newest consumed step (unix seconds)."""
         self.closed = False
         """Whether the stream is known to have ended: no step will follow."""
-        self._settled = False
         self.is_active = True
         """Whether lines of logs are still to come, or a process works for a thread."""
         self._active_at = 0.0
@@ -51,12 +50,6 @@ class Cursor:
         if due is None or self.stream.logs_pending or due <= self._active_at + OVERHANG_S:
             return due
         return None
-
-    @property
-    def judged_at(self) -> float:
-        """The time at which the fleet is to be judged: that of the newest step, at the end later, so that
-        every state has settled."""
-        return self.at + SETTLE_S if self.closed or self._settled else self.at
 
     def advance(self) -> Step | None:
         """Consume one step and return it; None at the current end."""
@@ -75,7 +68,7 @@ class Cursor:
 
     def close(self) -> None:
         """Mark the stream as ended: no process holds its files, so an open turn counts as abandoned."""
-        known = self.stream.closing_events()
+        known = [event for stream in self.stream.streams for event in stream.dated]
         requests = [
             request
             for thread in self.fleet.threads.values()
@@ -86,13 +79,13 @@ class Cursor:
         self.fleet = reduce(self.fleet, [*known, *requests, ended])
         self.closed = True
 
-    def settle(self) -> None:
-        """Let the states settle at the end of what has been written, of threads that may go on."""
-        self._settled = True
+    def snapshot(self, cache: WorkerCache | None = None, *, settled: bool = False) -> Snapshot:
+        """Return the snapshot of all members of the family; of a recording alone, of all workers.
 
-    def snapshot(self, cache: WorkerCache | None = None) -> Snapshot:
-        """Return the snapshot of all members of the family; of a recording alone, of all workers."""
-        snapshot = build_snapshot(self.fleet, self.judged_at, cache)
+        Args:
+            settled: whether time has passed since the newest step, so that every state has settled.
+        """
+        snapshot = build_snapshot(self.fleet, self.at + SETTLE_S if settled else self.at, cache)
         return members_only(snapshot) if self.stream.has_logs else snapshot
 
     def checkpoint(self) -> bytes:

@@ -22,7 +22,6 @@ from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
 from agentdash.model.pane import PaneKey
-from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.replay.cursor import Cursor, restore
@@ -195,9 +194,6 @@ class StreamIndex:
         """`elapsed` of the newest visible step."""
         self._visible_at = 0.0
         """Time of the newest visible step (unix seconds)."""
-        self._cells_key = (0, 0, False)
-        self._cells: list[Mark] = []
-        """The newest result of `marks_per_cell`, and the steps, cells and completeness that it is for."""
         self._stopped = threading.Event()
         self.times = array("d")
         """Time of each step (unix seconds)."""
@@ -211,8 +207,6 @@ class StreamIndex:
         """Whether everything written so far has been read."""
         self.open = True
         """Whether more may still be written."""
-        self.error: str | None = None
-        """The error that ended indexing, or None."""
 
     @property
     def progress(self) -> float:
@@ -224,13 +218,10 @@ class StreamIndex:
     def run(self) -> None:
         """Read the stream and what is appended to it, until `stop`. Runs in a thread."""
         self._stopped.clear()
-        try:
-            while not self._stopped.is_set():
-                self.read()
-                self._stopped.wait(_POLL_INTERVAL_S)
-                self._cursor.stream.poll()
-        except Exception as error:  # an exception would end the thread unseen: the player raises it
-            self.error = clean_line(f"{type(error).__name__}: {error}")
+        while not self._stopped.is_set():
+            self.read()
+            self._stopped.wait(_POLL_INTERVAL_S)
+            self._cursor.stream.poll()
 
     def read(self) -> None:
         """Read to the current end of the files."""
@@ -332,12 +323,6 @@ class StreamIndex:
         known = len(self.elapsed)
         if not known:
             return [Mark(0)] * cells
-        if (key := (known, cells, self.complete)) != self._cells_key:
-            self._cells = self._compute_cells(known, cells)
-            self._cells_key = key
-        return self._cells
-
-    def _compute_cells(self, known: int, cells: int) -> list[Mark]:
         total, end = self.elapsed[known - 1], self.progress
         edges = []
         for cell in range(cells + 1):

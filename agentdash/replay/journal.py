@@ -84,10 +84,8 @@ def find_recording(folder: Path, target: str) -> Recording | None:
     return next((recording for recording in recordings(folder) if recording.name == target), None)
 
 
-def find_overlapping(
-    folder: Path, since: float, until: float, now: float
-) -> list[tuple[Path, JournalReader]]:
-    """Return the journals of a time span in their order, each with its reader.
+def find_overlapping(folder: Path, since: float, until: float, now: float) -> list[FileStream]:
+    """Return the streams of the journals of a time span, in their order.
 
     Of two recordings at the same time the one that began first is read for as long as it went on. A recording
     is read to its end, and the one that continues it: what outlived the span ends there.
@@ -98,12 +96,13 @@ def find_overlapping(
         until: end of the span (unix seconds).
         now: unix seconds; a journal that was written to lately may still be growing.
     """
-    chosen: list[tuple[Path, JournalReader]] = []
+    begun, chosen = since, list[FileStream]()
     for recording in recordings(folder):
         end = recording.until
         if end < since or recording.begun > until:
             continue
-        chosen += _readers([part for part in recording.parts if part.until >= since], since, now)
+        parts = [part for part in recording.parts if part.until >= since]
+        chosen += _streams(parts, since, now, begun)
         since = max(since, end)
         until = max(until, end + OVERHANG_S)
     return chosen
@@ -111,30 +110,27 @@ def find_overlapping(
 
 def recording_streams(recording: Recording, now: float) -> list[FileStream]:
     """Return the streams of a whole recording."""
-    return _streams(_readers(recording.parts, 0.0, now), recording.begun)
+    return _streams(recording.parts, 0.0, now, recording.begun)
 
 
 def journal_streams(folder: Path, family: Family, now: float) -> list[FileStream]:
     """Return the streams of what was recorded while a family was working, and after that."""
     written = written_at(family.paths)
     begun = min(filter(None, map(log_begun_at, family.paths)), default=0.0)
-    return _streams(find_overlapping(folder, begun, written + OVERHANG_S, now), begun)
+    return find_overlapping(folder, begun, written + OVERHANG_S, now)
 
 
-def _streams(chosen: Sequence[tuple[Path, JournalReader]], begun: float) -> list[FileStream]:
-    return [FileStream(path, reader, begun=begun) for path, reader in chosen]
-
-
-def _readers(parts: Sequence[JournalPart], since: float, now: float) -> list[tuple[Path, JournalReader]]:
-    """Return the consecutive parts of a recording with their readers; the last one knows where it ends,
-    unless it was written to lately."""
-    found: list[tuple[Path, JournalReader]] = []
+def _streams(parts: Sequence[JournalPart], since: float, now: float, begun: float) -> list[FileStream]:
+    """Return the streams of consecutive parts of a recording; the last one knows where it ends, unless it was
+    written to lately."""
+    found: list[FileStream] = []
     has_ended = now - max(part.until for part in parts) > _MAX_WRITE_PAUSE_S
     for index, part in enumerate(parts):
         is_last = has_ended and part is parts[-1]
         last_line, is_torn = _count_lines(part.path) if is_last else (None, False)
         follows = index > 0 and parts[index - 1].number == part.number - 1
-        found.append((part.path, JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)))
+        reader = JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)
+        found.append(FileStream(part.path, reader, begun=begun))
     return found
 
 

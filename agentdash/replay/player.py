@@ -7,7 +7,6 @@ thread then reads the files up to it.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -34,8 +33,6 @@ _NEAR_STEPS: Final = 200
 _OPEN_FOR_S: Final = 60.0
 """Seconds after its last line for which a session without a lock may continue: Codex before 0.148 takes no
 locks."""
-_INDEX_END_S: Final = 0.2
-"""For the index to end, when the player does: one block is read in milliseconds, unless the disk is dead."""
 
 
 class Player:
@@ -112,13 +109,12 @@ class Player:
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit the fleet whenever the position changes; at the end, wait for more."""
         del channel
-        indexing = threading.Thread(target=self.index.run, name="index", daemon=True)
-        indexing.start()
+        indexing = asyncio.ensure_future(asyncio.to_thread(self.index.run))
         shown = None
         try:
             while True:
-                if self.index.error:
-                    raise RuntimeError(self.index.error)
+                if indexing.done():
+                    await indexing  # raises why it has ended
                 if shown != (place := (self.position, self._closed)):
                     shown = place
                     emit([await asyncio.to_thread(self.read)])
@@ -129,7 +125,6 @@ class Player:
                 self._play_on()
         finally:
             self.index.stop()
-            indexing.join(_INDEX_END_S)
 
     def read(self) -> FleetReplaced:
         """Read the files up to the position and return the fleet there. May run in a thread."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines, read_names
+from agentdash.agents.line_events import LineEvents
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
 from agentdash.agents.session_rows import log_stat, open_log
@@ -36,6 +37,9 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
+
+if TYPE_CHECKING:
+    from agentdash.replay.journal import JournalReader
 
 # ------------------------------------------------------------
 # Read the lines of a file from any offset in bounded memory
@@ -138,25 +142,12 @@ class Step(NamedTuple):
     events: Sequence[Event]
 
 
-class EventReader(Protocol):
-    """Parses the lines of a file into events. Its state between two lines can be pickled."""
-
-    @property
-    def at(self) -> float:
-        """Time of the newest line (unix seconds)."""
-        ...
-
-    def read(self, lines: Iterable[bytes], first: int = 1) -> Sequence[Event]:
-        """Parse lines; `first` is the line number of the first one."""
-        ...
-
-
 class FileStream:
     """The steps of one file, as far as it has been written.
 
     Args:
         path: a plain or compressed (`.zst`) file of lines.
-        reader: parses its lines.
+        reader: parses its lines; its state between two of them can be pickled.
         seen: the file, if it is the log of a thread, emitted with its first step; None: it is a recording.
         named: names of the thread, emitted with it.
         begun: time of that step if the file has no line (unix seconds).
@@ -166,7 +157,7 @@ class FileStream:
     def __init__(
         self,
         path: Path,
-        reader: EventReader,
+        reader: LineEvents | JournalReader,
         seen: FileSeen | None = None,
         named: Sequence[Event] = (),
         begun: float = 0.0,
@@ -271,10 +262,6 @@ class MergedStream:
     def due(self) -> float | None:
         """Time of the next step (unix seconds); None at the current end of the files."""
         return max(self._at, self._heads[0][0]) if self._heads else None
-
-    def closing_events(self) -> Sequence[Event]:
-        """Return what was seen of the threads after their last lines."""
-        return [event for stream in self.streams for event in stream.dated]
 
     @property
     def has_logs(self) -> bool:

@@ -83,7 +83,8 @@ def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
     if path.is_dir():
         folders = os.walk(path, onerror=on_error)
         files = sorted(Path(folder, name) for folder, _, names in folders for name in names)
-        logs = [file for file in files if thread_of_log(file) or _may_be_log(file)]
+        named = (file for file in files if file.name not in _COMPANIONS)
+        logs = [file for file in named if thread_of_log(file) or file.name.endswith(_LOG_SUFFIXES)]
         return logs + [log for file in files if file.name in DATABASES for log in _at_path(file, on_error)]
     if path.name in DATABASES and path.is_file():
         try:
@@ -92,11 +93,6 @@ def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
             on_error(error)
             return []
     return [path] if path.exists() or is_row(path) else []
-
-
-def _may_be_log(file: Path) -> bool:
-    """Return whether a file in a directory is audited although its name is not that of a session log."""
-    return file.name.endswith(_LOG_SUFFIXES) and file.name not in _COMPANIONS
 
 
 def audit(

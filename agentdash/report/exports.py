@@ -108,9 +108,9 @@ def build_report(
                 scrubber.learn(event)
         if cursor.position % _PROGRESS_STEPS == 0:
             progress(stream.offset)
-    if cursor.position:
-        cursor.close() if ended else cursor.settle()
-    snapshot = cursor.snapshot()
+    if cursor.position and ended:
+        cursor.close()
+    snapshot = cursor.snapshot(settled=True)
     gone = (past.shown for past in snapshot.past if past.shown is not None)
     shown = {worker.id: worker for worker in (*gone, *snapshot.workers)}
     workers = _named(list(shown.values()), is_redacted=scrubber is not None)
@@ -408,9 +408,6 @@ def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
     if token.info.strip() != "diff":
         return f"<pre><code>{escape(token.content)}</code></pre>\n"
     lines = token.content.rstrip("\n").split("\n")
-    marked = (f"<{tag}>{escape(line)}</{tag}>" for line in lines for tag in (_tag(line),))
+    tagged = ((line, _DIFF_TAGS.get(line[:1], "span")) for line in lines)
+    marked = (f"<{tag}>{escape(line)}</{tag}>" for line, tag in tagged)
     return f'<pre class="diff">{"".join(marked)}</pre>\n'
-
-
-def _tag(line: str) -> str:
-    return _DIFF_TAGS.get(line[:1], "span")

@@ -14,7 +14,7 @@ from agentdash.config import NO_THRESHOLDS, Occasion, ThresholdSettings
 from agentdash.documents.worker import FactReport, document
 from agentdash.model.causes import causes, ranked_findings
 from agentdash.model.fact import ObjectForm
-from agentdash.model.secrets import mask_secrets
+from agentdash.model.secrets import mask_fields
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
@@ -206,7 +206,7 @@ def notice_report(news: Sequence[News], now: float, scrubber: Scrubber | None) -
         parts = ", ".join(f"{number} {_WORDS[each][number > 1]}" for each, number in counts.items() if number)
         title, text = f"{len(workers)} workers: {parts}", "; ".join(titles)
     report = NoticeReport("agentdash.notice/1", iso(now) or "", title, text, workers)
-    masked: NoticeReport = map_texts(report, mask_secrets)
+    masked: NoticeReport = mask_fields(report)
     return masked
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.files import directory, read_layers
-from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, request, rules_of
+from agentdash.agents.codex.config.precedence import Asked, request, rules_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import document, remedy_fields
@@ -119,11 +119,6 @@ def predict_policy(
             for file in layers.all
         ],
     )
-
-
-def default_version() -> tuple[str, str]:
-    """Return the newest measured version."""
-    return f"{LAST_MEASURED}.0", "the newest that was measured"
 
 
 def print_policy(report: PreflightReport, console: Console) -> None:

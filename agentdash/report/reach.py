@@ -117,7 +117,10 @@ def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> 
                 by=reach and reach.by,
                 pids=pids,
                 limits=reach.limits if reach else (),
-                reached=[_reached_report(each) for each in found],
+                reached=[
+                    document(ReachedReport, each.target, certainty=each.certainty, how=each.how)
+                    for each in found
+                ],
                 unknown=_paths(reach, "unknown"),
                 cannot=len(_paths(reach, "cannot")),
             )
@@ -130,10 +133,6 @@ def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> 
         workers=workers,
         fleet=[document(FleetReachReport, target, workers=ids) for target, ids in ranked],
     )
-
-
-def _reached_report(each: Reached) -> ReachedReport:
-    return document(ReachedReport, each.target, certainty=each.certainty, how=each.how)
 
 
 def _paths(reach: Reach | None, certainty: Certainty) -> list[str]:

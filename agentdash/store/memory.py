@@ -99,7 +99,7 @@ class Memory:
         Raises:
             MemoryFileError: the file is there and cannot be used.
         """
-        with self._reading() as database:
+        with self._errors(), reading(self.path, _TABLE, _MAX_BYTES) as database:
             if database is None:
                 return []
             owners = database.execute("SELECT DISTINCT owner FROM fact WHERE home = ?", (self._home,))
@@ -117,7 +117,7 @@ class Memory:
         Raises:
             MemoryFileError: the file is there and cannot be used.
         """
-        with self._reading() as database:
+        with self._errors(), reading(self.path, _TABLE, _MAX_BYTES) as database:
             if database is None:
                 return []
             rows = self._rows(database, f"{_SELECT} ORDER BY last DESC LIMIT {_MAX_PANES}", "", "")
@@ -153,11 +153,6 @@ class Memory:
         if known is None or fact.fact != known.fact or fact.first < known.first:
             return True
         return fact.last > known.last + _REWRITTEN_AFTER_S[fact.kind]
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        with self._errors(), reading(self.path, _TABLE, _MAX_BYTES) as database:
-            yield database
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -264,7 +259,9 @@ class MemoryKeeper:
                 failure = await asyncio.to_thread(self.save, hub.fleet, snapshot)
                 if failure != self._failure:
                     self._failure = failure
-                    hub.emit([self._health(failure)])
+                    detail = failure or "written again"
+                    seen = SourceSeen(at=self._clock.now(), name=SOURCE, ok=failure is None, detail=detail)
+                    hub.emit([seen])
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CHECK_INTERVAL_S):
                         await hub.wait_for_snapshot(snapshot)
@@ -292,11 +289,6 @@ class MemoryKeeper:
         self._memory.save(self._changed_threads(fleet), workers, self._clock.now())
         self._fleet = fleet
         self._snapshot = snapshot
-
-    def _health(self, failure: str | None) -> SourceSeen:
-        return SourceSeen(
-            at=self._clock.now(), name=SOURCE, ok=failure is None, detail=failure or "written again"
-        )
 
     def _changed_threads(self, fleet: Fleet) -> Iterator[ThreadMemory]:
         for thread in fleet.threads.values():

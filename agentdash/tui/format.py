@@ -96,29 +96,12 @@ def elide_middle(text: str, width: int, mark: str, *, keeps_head: bool = False) 
     return set_cell_size(text, room - tail).rstrip() + mark + set_cell_size(text[::-1], tail)[::-1].lstrip()
 
 
-def elide_path(path: str, width: int, mark: str) -> str:
-    """Return a path in at most `width` cells: directories in the middle are cut, the last part is not."""
-    if cell_len(path) <= width:
-        return path
-    parts = path.split("/")
-    tail, rest = parts[-1], parts[:-1]
-    while len(rest) > 1 and cell_len(f"{mark}/{rest[-1]}/{tail}") <= width:
-        tail = f"{rest.pop()}/{tail}"
-    head = ""
-    while rest and cell_len(f"{head}{rest[0]}/{mark}/{tail}") <= width:
-        head += f"{rest.pop(0)}/"
-    short = f"{head}{mark}/{tail}"
-    return short if cell_len(short) <= width else elide_middle(parts[-1], width, mark)
-
-
 def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
     """Return the object of a fact in at most `width` cells, cut where that costs least: of a text at its end,
-    of a path in its directories, of a command in its middle."""
+    of paths and commands in their middle."""
     if form is ObjectForm.TEXT:
         return elide(text, width, mark)
-    if form is ObjectForm.PATH:
-        return elide_path(text, width, mark)
-    return elide_middle(text, width, mark, keeps_head=True)
+    return elide_middle(text, width, mark, keeps_head=form is ObjectForm.COMMAND)
 
 
 def wrap(text: str, width: int) -> list[str]:

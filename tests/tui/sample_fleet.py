@@ -27,22 +27,14 @@ NOW = 1_773_260_047.0
 """2026-03-11 20:14:07 UTC."""
 
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON, approval="never", enforced_by="nobody")
-WORKSPACE = Policy(
-    Filesystem.WORKSPACE,
-    Network.OFF,
-    (
-        PolicyRule("/", "read"),
-        PolicyRule("/home/dev/shop", "write"),
-        PolicyRule("/tmp", "write"),
-        PolicyRule("$TMPDIR", "write"),
-    ),
-    approval="on-request",
-)
-READ = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="on-request")
+ROOT = PolicyRule("/", "read")
+WRITABLE = tuple(PolicyRule(path, "write") for path in ("/home/dev/shop", "/tmp", "$TMPDIR"))
+WORKSPACE = Policy(Filesystem.WORKSPACE, Network.OFF, (ROOT, *WRITABLE), approval="on-request")
+READ = Policy(Filesystem.READ_ONLY, Network.OFF, (ROOT,), approval="on-request")
 MEDIATED = Policy(
     Filesystem.CUSTOM,
     Network.MEDIATED,
-    (PolicyRule("/", "read"), PolicyRule("/home/dev/data", "write"), PolicyRule("/home/dev/.ssh", "deny")),
+    (ROOT, PolicyRule("/home/dev/data", "write"), PolicyRule("/home/dev/.ssh", "deny")),
     approval="granular",
 )
 

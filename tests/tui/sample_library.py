@@ -50,45 +50,20 @@ def entry(
 
 
 PARENT = entry(3, "Ship the checkout", took=2_400.0)
+LIMIT, FAMILY = "usage_limit_exceeded: try again at 21:00", {"parent": PARENT.id}
+WIDE = "データベースの移行を書いてください 🚀 [bold]not markup[/bold]"
 PAST = (
     entry(1, "Fix the flaky login test", why="finished"),
-    entry(
-        2,
-        "Upgrade the payment client",
-        State.FAILED_PROVIDER,
-        "unverified",
-        why="usage_limit_exceeded: try again at 21:00",
-        model="o4",
-    ),
-    entry(
-        4,
-        "Lagrange",
-        verdict="mismatch",
-        findings=("stale-network-flag",),
-        parent=PARENT.id,
-        why="finished",
-    ),
-    entry(5, "Pasteur", State.EXITED, "mismatch", findings=("network-cut",), parent=PARENT.id),
+    entry(2, "Upgrade the payment client", State.FAILED_PROVIDER, "unverified", why=LIMIT, model="o4"),
+    entry(4, "Lagrange", verdict="mismatch", findings=("stale-network-flag",), why="finished", **FAMILY),
+    entry(5, "Pasteur", State.EXITED, "mismatch", findings=("network-cut",), **FAMILY),
     PARENT,
-    entry(6, "Ship the checkout, but with the new client", fork=True, parent=PARENT.id),
-    entry(
-        7,
-        "touch /etc/motd",
-        State.BLOCKED_SANDBOX,
-        findings=("denied-filesystem",),
-        why="its last command was denied /etc/motd",
-    ),
-    entry(
-        8,
-        "データベースの移行を書いてください 🚀 [bold]not markup[/bold]",
-        State.INTERRUPTED,
-        "unverified",
-        cwd="/home/dev/移行",
-    ),
+    entry(6, "Ship the checkout, but with the new client", fork=True, **FAMILY),
+    entry(7, "touch /etc/motd", State.BLOCKED_SANDBOX, findings=("denied-filesystem",)),
+    entry(8, WIDE, State.INTERRUPTED, "unverified", cwd="/home/dev/移行"),
     entry(9, "", None, None, problem="no rollout: it has no header"),
     entry(10, "guardian", None, None, helper=True),
     entry(11, "Read the big log", size=612_000_000, took=90_000.0),
-    entry(12, "", None, None, problem="Permission denied", archived=True),
     *(entry(13 + n, f"Nightly run {n}", took=400.0, version=f"0.{150 - n}.0") for n in range(60)),
 )
 

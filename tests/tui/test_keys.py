@@ -56,7 +56,7 @@ async def test_jump(stage):
 
     async def go_to_pane(pane):
         visited.append(pane)
-        return "no such pane" if len(visited) == 2 else "Went to 1:agents."
+        return "Went to 1:agents."
 
     await stage.press("j", "o")
     assert "No tmux pane is linked to Lagrange" in stage.message
@@ -67,15 +67,13 @@ async def test_jump(stage):
     stage.app._go_to_pane = go_to_pane
     await stage.press("o")
     assert (visited, stage.message) == ([PaneKey("default", "%1")], "Went to 1:agents.")
-    await stage.press("o")
-    assert stage.message == "no such pane"
     snapshot, main = stage.app.snapshot, stage.app.worker  # a sub-agent asks in the pane of its session
     child = next(each for each in snapshot.workers if each.name == "Lagrange")
     shows = replace(main, assessment=replace(main.assessment, asker=child.id))
     workers = (shows if each.id == main.id else each for each in snapshot.workers)
     stage.app.take(replace(snapshot, workers=tuple(workers)))
     await stage.press("j", "o")
-    assert (stage.name, visited[2:]) == ("Lagrange", [main.pane.key])
+    assert (stage.name, visited[1:]) == ("Lagrange", [main.pane.key])
 
 
 async def test_without_workers_keys_of_one_say_that_none_is_selected():

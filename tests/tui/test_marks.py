@@ -11,29 +11,27 @@ from agentdash.model.states import State
 from agentdash.model.thread import Tokens
 from agentdash.model.times import local_time
 from agentdash.model.tokens import UsageWindow
-from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines
 from agentdash.tui.fleet.header import limits
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import UNICODE, Look
 from agentdash.tui.worker.overview import summary
-from tests.tui.rendering import LOOK
+
+from . import sample_fleet
+from .rendering import LOOK
 
 NOW = LOOK.now
 RESETS = NOW + 3_600
 
 
 def worker(name: str = "w", *windows: UsageWindow, home: str = "/home/dev/.codex") -> Worker:
-    return Worker(
-        name,
-        "codex-thread",
-        name,
-        Agent("codex"),
-        Assessment(State.RUNNING, NOW - 60, "works on what it was asked to do in some detail"),
-        file=f"{home}/sessions/2026/11/26/rollout-{name}.jsonl",
-        tokens=Tokens(limits=windows),
+    why, file = (
+        "works on what it was asked to do in some detail",
+        f"{home}/sessions/rollout-{name}.jsonl",
     )
+    return sample_fleet.worker(name, State.RUNNING, why, 60, file=file, tokens=Tokens(limits=windows))
 
 
 def window(used: float, age: float = 60, minutes: int = 300) -> UsageWindow:

@@ -173,6 +173,12 @@ Your temporary password is: {S}
 auth_token {H}
 using API key {H}, as before
 the secret {L}.
+https://example.org/home/ghp_{L}
+GET /v1/tokens/ghp_{L}
+/home/me:ghp_{L} /home/me/x?t=ghp_{L}
+https://ghp_{L}@example.org/home/
+https://x@/home/ghp_{L} //home/ghp_{L}
+/home/me/ghp_{L}/x
 """
 
 _TOKENS = """

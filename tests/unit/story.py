@@ -72,7 +72,7 @@ def called(
     at: float = 101.0,
     kind: e.CallKind = "command",
     ask: bool = False,
-) -> e.Event:
+) -> e.CallStarted:
     """A call, perhaps with the wish to run outside the sandbox."""
     wish = e.Escalation("escalated", "May I?") if ask else None
     return e.CallStarted(
@@ -95,7 +95,7 @@ def ended(
     at: float = 102.0,
     exit_code: int | None = 0,
     outcome: e.Outcome = "ended",
-) -> e.Event:
+) -> e.CallEnded:
     """The end of a call."""
     return e.CallEnded(
         thread=T, at=at, line=6, call=call, output=output, exit_code=exit_code, outcome=outcome

@@ -86,21 +86,16 @@ def test_command_lines(line: str, expected: str | None) -> None:
         (["rg", "x"], "/usr/lib/node_modules/@openai/codex/vendor/path/rg", None),
         (["ugrep", "x"], "/home/u/.local/share/claude/versions/2.1.332", None),
         (["ls"], "/opt/codex/bin/ls", None),
+        (
+            ["agent", "--use-system-ca", "/u/share/cursor-agent/versions/1/index.js"],
+            "/u/share/cursor-agent/versions/1/node",  # an interpreter
+            "cursor worker",
+        ),
     ],
 )  # fmt: skip
 def test_a_program_under_another_name(argv: list[str], exe: str, expected: str | None) -> None:
     found = identify(argv, exe)
     assert (f"{found.agent} {found.role}" if found else None) == expected
-
-
-def test_executable_counts_as_interpreter() -> None:
-    script = "/home/u/.local/share/cursor-agent/versions/1/index.js"
-    found = identify(
-        ["/home/u/.local/bin/agent", "--use-system-ca", script],
-        "/home/u/.local/share/cursor-agent/versions/1/node",
-    )
-    assert found is not None
-    assert (found.agent, found.role) == ("cursor", "worker")
 
 
 def test_every_toml_identifies_its_cli() -> None:

@@ -34,6 +34,7 @@ class Done(NamedTuple):
 
     code: int
     out: str
+    err: str = ""
 
 
 def run(*arguments: object, stdin: bytes | None = None) -> Done:
@@ -41,7 +42,7 @@ def run(*arguments: object, stdin: bytes | None = None) -> Done:
     if done.exception is not None:
         assert isinstance(done.exception, click.UsageError)
         return Done(2, str(done.exception))
-    return Done(done.return_value, done.stdout)
+    return Done(done.return_value, done.stdout, done.stderr)
 
 
 def check_of(*arguments: object, stdin: bytes | None = None) -> dict[str, tuple[str, str, str]]:
@@ -117,7 +118,7 @@ def test_what_is_no_session_log_is_refused(content: bytes, tmp_path: Path) -> No
         named = "<stdin>" if stdin is not None else path.name  # not the path of a copy
         refused = run("replay", target, "--export", out, stdin=stdin)
         assert named in refused.out
-        assert named in run("check", target, stdin=stdin).out
+        assert named in run("check", target, stdin=stdin).err
         assert "agentdash-" not in refused.out
         assert (refused.code, "no session log" in refused.out) == (2, True)
         assert run("check", target, stdin=stdin).code == 2
@@ -132,4 +133,4 @@ def test_directory_with_files_that_are_no_logs(tmp_path: Path) -> None:
     assert run("check", tmp_path).code == 0
     (tmp_path / "truncated.jsonl").write_text("")
     done = run("check", tmp_path)
-    assert (done.code, "truncated.jsonl" in done.out) == (2, True)
+    assert (done.code, "truncated.jsonl" in done.err) == (2, True)

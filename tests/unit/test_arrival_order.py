@@ -18,7 +18,20 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, ProcessKey
-from tests.unit.story import CWD, FULL, HOST, SANDBOXED, WORKSPACE, T, begun, called, done, ended, process
+from tests.unit.story import (
+    CWD,
+    FULL,
+    HOST,
+    SANDBOXED,
+    WORKSPACE,
+    T,
+    begun,
+    called,
+    done,
+    ended,
+    held,
+    process,
+)
 
 FLAGS = ({}, {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, {"CODEX_SANDBOX": "seatbelt"})
 STARTED = 101.6
@@ -42,12 +55,8 @@ def command(kernel: Kernel, flags: dict[str, str], pid: int = 51, started: float
     return [
         process(50, 10, started=90.0, agent="codex", name="codex"),
         process(pid, 50, started=started, kernel=kernel, name="bash", argv=("bash", "-c", "pytest"), env=env),
-        *passed(101.7),
+        *held(101.7),
     ]
-
-
-def passed(at: float) -> list[e.Event]:
-    return [e.LocksSeen(at=at, holders={T: 50}), e.ProcessesCounted(at=at)]
 
 
 def judged(events: Sequence[e.Event]) -> tuple[object, ...]:
@@ -60,51 +69,31 @@ def judged(events: Sequence[e.Event]) -> tuple[object, ...]:
     return worker.sandbox.verdict, sorted(found), timeless
 
 
-CASES = list(product((WORKSPACE, FULL), (WORKSPACE, FULL), (HOST, SANDBOXED), FLAGS))
-
-
-@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
-def test_a_running_command(first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]) -> None:
-    lines, seen = log(first, second), command(kernel, flags)
-    truth = judged([*lines, *seen, *passed(102.2)])
+def agrees(lines: list[e.Event], seen: list[e.Event], after: list[e.Event], *between: e.Event) -> None:
+    """Hold every order of reading against that in which the whole log is read first."""
+    truth = judged([*lines, *seen, *between, *after])
     for read in range(len(lines)):
-        assert judged([*lines[:read], *seen, *lines[read:], *passed(102.2)]) == truth
+        assert judged([*lines[:read], *seen, *between, *lines[read:], *after]) == truth
 
 
-@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
-def test_a_command_that_ends_before_its_log_is_read(
-    first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]
-) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "kernel", "flags"),
+    list(product((WORKSPACE, FULL), (WORKSPACE, FULL), (HOST, SANDBOXED), FLAGS)),
+)
+def test_a_command(first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]) -> None:
+    """It runs on; it ends before its log is read; its log is read again; it belongs to a script, whose own id
+    is in no log while it runs."""
     lines, seen = log(first, second), command(kernel, flags)
-    gone = [e.ProcessGone(at=101.9, key=ProcessKey(51, STARTED)), *passed(101.9)]
-    over = [ended(at=101.8), *passed(102.2)]
-    truth = judged([*lines, *seen, *gone, *over])
+    agrees(lines, seen, held(102.2))
+    gone = [e.ProcessGone(at=101.9, key=ProcessKey(51, STARTED)), *held(101.9)]
+    agrees(lines, seen, [ended(at=101.8), *held(102.2)], *gone)
+    truth = judged([*lines, *seen, *held(102.2)])[:2]
     for read in range(len(lines)):
-        assert judged([*lines[:read], *seen, *gone, *lines[read:], *over]) == truth
-
-
-@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
-def test_a_log_that_is_read_again(
-    first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]
-) -> None:
-    lines, seen = log(first, second), command(kernel, flags)
-    truth = judged([*lines, *seen, *passed(102.2)])[:2]
-    for read in range(len(lines)):
-        again = [*lines[:read], *seen, e.FileReset(thread=T, at=101.8), *lines, *passed(102.2)]
+        again = [*lines[:read], *seen, e.FileReset(thread=T, at=101.8), *lines, *held(102.2)]
         assert judged(again)[:2] == truth
-
-
-@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
-def test_a_command_of_a_script(first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]) -> None:
-    """Its own id is in no log while it runs: it belongs to the call of the script."""
-    *lines, call = log(first, second)
-    script = msgspec.structs.replace(call, call="s1", tool="exec")
+    script = msgspec.structs.replace(lines[-1], call="s1", tool="exec")
     earlier = [msgspec.structs.replace(script, call="s0", at=100.2, line=5), ended("s0", at=100.4)]
-    lines = [*lines[:4], *earlier, *lines[4:], script]
-    seen = command(kernel, flags)
-    truth = judged([*lines, *seen, *passed(102.2)])
-    for read in range(len(lines)):
-        assert judged([*lines[:read], *seen, *lines[read:], *passed(102.2)]) == truth
+    agrees([*lines[:4], *earlier, *lines[4:-1], script], seen, held(102.2))
 
 
 def test_nothing_matches_before_the_call_is_read() -> None:
@@ -115,6 +104,6 @@ def test_nothing_matches_before_the_call_is_read() -> None:
 
 def test_a_command_without_a_call_counts_once_it_has_ended() -> None:
     """The user's own command, whose call Codex does not log."""
-    gone = [e.ProcessGone(at=101.9, key=ProcessKey(51, STARTED)), *passed(102.0), *passed(112.0)]
+    gone = [e.ProcessGone(at=101.9, key=ProcessKey(51, STARTED)), *held(102.0), *held(112.0)]
     verdict, found, remembered = judged([*log(WORKSPACE, WORKSPACE)[:-1], *command(SANDBOXED, {}), *gone])
     assert (verdict, found, len(remembered)) == ("match", [], 1)

@@ -20,9 +20,9 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.tokens import ModelUsage, TokenUsage
+from tests.unit.story import T, called, ended
 from tests.unit.test_recordings import LATER, RECORDINGS
 
-THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
 FEW: Final = 250
 """More than any limit of a thread's histories."""
 MANY: Final = 4 * FEW
@@ -53,36 +53,40 @@ def usage(number: int) -> tuple[ModelUsage, ...]:
 Make = Callable[[int], list[e.ThreadEvent]]
 KINDS: Final[dict[str, Make]] = {
     "turns": lambda n: [
-        e.TurnStarted(at=n, thread=THREAD, line=n),
-        e.TurnEnded(at=n, thread=THREAD, line=n, how="completed", message=f"done {n}"),
+        e.TurnStarted(at=n, thread=T, line=n),
+        e.TurnEnded(at=n, thread=T, line=n, how="completed", message=f"done {n}"),
     ],
     "failed turns": lambda n: [
-        e.TurnStarted(at=n, thread=THREAD, line=n),
-        e.TurnEnded(at=n, thread=THREAD, line=n, how="aborted", error=f"error {n}", reason=f"reason {n}"),
+        e.TurnStarted(at=n, thread=T, line=n),
+        e.TurnEnded(at=n, thread=T, line=n, how="aborted", error=f"error {n}", reason=f"reason {n}"),
     ],
     "messages": lambda n: [
-        e.MessageLogged(at=n, thread=THREAD, line=n, role="user", text=f"do {n}" * 9),
-        e.MessageLogged(at=n, thread=THREAD, line=n, role="agent", text=f"done {n}" * 9),
+        e.MessageLogged(at=n, thread=T, line=n, role="user", text=f"do {n}" * 9),
+        e.MessageLogged(at=n, thread=T, line=n, role="agent", text=f"done {n}" * 9),
     ],
-    "calls": lambda n: [call(n), ended(n, f"printed {n}\n" * 200)],
+    "calls": lambda n: [call(n), end(n, f"printed {n}\n" * 200)],
     "calls that never end": lambda n: [call(n)],
-    "ends of unknown calls": lambda n: [ended(n, f"printed {n}\n" * 200)],
-    "background commands": lambda n: [call(n), ended(n, "", outcome="running", session=str(n)), ended(n, "")],
-    "calls that drive tmux": lambda n: [call(n, f"tmux send-keys {n}"), ended(n, "")],
+    "ends of unknown calls": lambda n: [end(n, f"printed {n}\n" * 200)],
+    "background commands": lambda n: [
+        call(n),
+        replace(end(n, "", outcome="running"), session=str(n)),
+        end(n, ""),
+    ],
+    "calls that drive tmux": lambda n: [call(n, f"tmux send-keys {n}"), end(n, "")],
     "denials": lambda n: [
         call(n, f"touch /elsewhere/{n}"),
-        ended(n, f"touch: cannot touch '/elsewhere/{n}': Read-only file system", exit_code=1),
+        end(n, f"touch: cannot touch '/elsewhere/{n}': Read-only file system", exit_code=1),
     ],
     "printed flags": lambda n: [
         call(n, "env"),
-        ended(n, f"CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\nN={n}"),
+        end(n, f"CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\nN={n}"),
     ],
     "violations": lambda n: [
         call(n),
-        ended(n, "", exit_code=1),
+        end(n, "", exit_code=1),
         e.ViolationLogged(
             at=n,
-            thread=THREAD,
+            thread=T,
             call=f"call {n}",
             resource="filesystem",
             reason="read_only_file_system",
@@ -90,22 +94,20 @@ KINDS: Final[dict[str, Make]] = {
         ),
     ],
     "policies": lambda n: [
-        e.PolicySet(at=n, thread=THREAD, line=n, policy=policy(0), origin="turn_context", cwd=f"/srv/{n}")
+        e.PolicySet(at=n, thread=T, line=n, policy=policy(0), origin="turn_context", cwd=f"/srv/{n}")
     ],
     "tokens": lambda n: [
-        e.TokensCounted(at=n, thread=THREAD, line=n, total=n, by_model=usage(n), context=n, window=n)
+        e.TokensCounted(at=n, thread=T, line=n, total=n, by_model=usage(n), context=n, window=n)
     ],
-    "troubles": lambda n: [e.TroubleLogged(at=n, thread=THREAD, text=f"retry {n}")],
+    "troubles": lambda n: [e.TroubleLogged(at=n, thread=T, text=f"retry {n}")],
     "failures of the sandbox": lambda n: [
-        e.SandboxFailed(at=n, thread=THREAD, line=n, call=f"call {n}", text=f"failed {n}")
+        e.SandboxFailed(at=n, thread=T, line=n, call=f"call {n}", text=f"failed {n}")
     ],
-    "skipped lines": lambda n: [
-        e.LineSkipped(at=n, thread=THREAD, line=n, what="unknown", detail=f"kind {n}")
-    ],
-    "names": lambda n: [e.ThreadNamed(at=n, thread=THREAD, name=f"name {n}")],
+    "skipped lines": lambda n: [e.LineSkipped(at=n, thread=T, line=n, what="unknown", detail=f"kind {n}")],
+    "names": lambda n: [e.ThreadNamed(at=n, thread=T, name=f"name {n}")],
     "files": lambda n: [
-        e.FileSeen(at=n, thread=THREAD, path=f"/sessions/{n}.jsonl", size=n, modified=n),
-        e.FileGapSkipped(at=n, thread=THREAD),
+        e.FileSeen(at=n, thread=T, path=f"/sessions/{n}.jsonl", size=n, modified=n),
+        e.FileGapSkipped(at=n, thread=T),
     ],
 }
 UNBOUNDED: Final = {
@@ -119,44 +121,18 @@ UNBOUNDED: Final = {
 
 
 def call(number: int, script: str = "") -> e.CallStarted:
-    script = script or f"make {number}"
-    return e.CallStarted(
-        at=number,
-        thread=THREAD,
-        line=number,
-        call=f"call {number}",
-        kind="command",
-        tool="exec_command",
-        text=script,
-        script=script,
-    )
+    return called(f"call {number}", script or f"make {number}", at=number)
 
 
-def ended(
-    number: int,
-    output: str,
-    *,
-    exit_code: int = 0,
-    outcome: e.Outcome = "ended",
-    session: str | None = None,
-) -> e.CallEnded:
-    return e.CallEnded(
-        at=number,
-        thread=THREAD,
-        line=number,
-        call=f"call {number}",
-        output=output,
-        exit_code=exit_code,
-        outcome=outcome,
-        session=session,
-    )
+def end(number: int, output: str, **more: object) -> e.CallEnded:
+    return ended(f"call {number}", output, at=number, **more)
 
 
 def started() -> list[e.Event]:
     return [
-        e.FileSeen(at=1, thread=THREAD, path="/sessions/1.jsonl", size=1, modified=1),
-        e.ThreadStarted(at=1, thread=THREAD, line=1, cwd="/work", version="0.169.0"),
-        e.PolicySet(at=1, thread=THREAD, line=1, policy=policy(1), origin="turn_context"),
+        e.FileSeen(at=1, thread=T, path="/sessions/1.jsonl", size=1, modified=1),
+        e.ThreadStarted(at=1, thread=T, line=1, cwd="/work", version="0.169.0"),
+        e.PolicySet(at=1, thread=T, line=1, policy=policy(1), origin="turn_context"),
     ]
 
 

@@ -106,13 +106,9 @@ def test_mode_of_a_sub_agent(tmp_path: Path, version: str, escalates: bool) -> N
     "settings", ["{}", '{"sandbox": {"enabled": false}}', "{broken", '{"sandbox": {"enabled": "yes"}}']
 )
 def test_nothing_is_stated_of_a_sandbox_that_is_not_switched_on(tmp_path: Path, settings: str) -> None:
-    (worker,) = workers_of(tmp_path, "2.1.330", "on-without-bwrap", settings=settings)
-    assert worker.sandbox.findings == ()
-
-
-def test_settings_that_are_newer_than_the_session_prove_nothing(tmp_path: Path) -> None:
-    (worker,) = workers_of(tmp_path, "2.1.330", "on-without-bwrap", written=NOW)
-    assert worker.sandbox.findings == ()
+    (worker,) = workers_of(tmp_path / "a", "2.1.330", "on-without-bwrap", settings=settings)
+    (newer,) = workers_of(tmp_path / "b", "2.1.330", "on-without-bwrap", written=NOW)  # than the session
+    assert worker.sandbox.findings == newer.sandbox.findings == ()
 
 
 # ---------------------------------------------------------------- settings and arguments
@@ -239,25 +235,23 @@ def test_capped_arguments_state_no_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    "argv",
+    ("argv", "is_setup"),
     [
-        ["/bin/sh", "-c", 'eval "$1"', "/bin/sh", "bwrap --new-session --die-with-parent x"],
-        ["/bin/bash", "-c", "bwrap --new-session --die-with-parent -- /bin/bash -c x"],
-        ["/bin/bash", "-c", "{ socat TCP6-LISTEN:3128,fork UNIX-CONNECT:/tmp/x.sock; } & apply-seccomp x"],
-        ["socat", "TCP6-LISTEN:3128,fork", "UNIX-CONNECT:/tmp/claude-http-1.sock"],
-        ["apply-seccomp", "/bin/bash", "-c", "x"],
-        ["/proc/self/fd/3", "/bin/bash", "-c", "x"],
+        (["/bin/sh", "-c", 'eval "$1"', "/bin/sh", "bwrap --new-session --die-with-parent x"], True),
+        (["/bin/bash", "-c", "bwrap --new-session --die-with-parent -- /bin/bash -c x"], True),
+        (["/bin/bash", "-c", "{ socat TCP6-LISTEN:3128,fork UNIX-CONNECT:/x; } & apply-seccomp x"], True),
+        (["socat", "TCP6-LISTEN:3128,fork", "UNIX-CONNECT:/tmp/claude-http-1.sock"], True),
+        (["apply-seccomp", "/bin/bash", "-c", "x"], True),
+        (["/proc/self/fd/3", "/bin/bash", "-c", "x"], True),
+        (["/bin/bash", "-c", "apt install bwrap"], False),
+        (["sleep", "3"], False),
+        (["socat", "-", "TCP:host:80"], False),
+        ([], False),
     ],
 )
-def test_set_up_of_the_sandbox_is_no_command(argv: list[str]) -> None:
-    assert read_launcher(argv[0].rpartition("/")[2], argv) is not None
-
-
-@pytest.mark.parametrize(
-    "argv", [["/bin/bash", "-c", "apt install bwrap"], ["sleep", "3"], ["socat", "-", "TCP:host:80"], []]
-)
-def test_commands_are_no_launchers(argv: list[str]) -> None:
-    assert read_launcher(argv[0] if argv else "x", argv) is None
+def test_set_up_of_the_sandbox_is_no_command(argv: list[str], is_setup: bool) -> None:
+    name = argv[0].rpartition("/")[2] if argv else "x"
+    assert (read_launcher(name, argv) is not None) is is_setup
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
-from agentdash.replay.library.entry import group_families
 from agentdash.replay.library.library import Library
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
@@ -107,14 +106,3 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
         assert shown == {each.id: reading(each) for each in report.workers}
         assert shown == {thread: checked[thread] for thread in shown}
         assert family.thread in shown
-
-
-def test_subagents_are_below_their_sessions(tmp_path: Path) -> None:
-    library = Library(CodexHome(tmp_path / "none"), SystemClock(), claude_home(tmp_path, VERSIONS[-1]))
-    entries = list(library.entries())
-    rows = {entry.key: entry for entry in entries}
-    rows |= {entry.key: entry for entry in library.fill(entries)}
-    families = group_families(list(rows.values()))
-    (family,) = [family for family in families if len(family.members) > 1]
-    assert family.head.title == "[[go]] go"
-    assert family.members[1].entry.id.startswith("agent-")

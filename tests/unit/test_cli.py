@@ -10,7 +10,6 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -27,6 +26,8 @@ from tests.unit.captures import captures
 pytestmark = pytest.mark.slow  # each test starts processes
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+BOARD = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+"""The thread of the recording whose database may not be opened."""
 BLANK = {
     "TMUX": "",
     "CODEX_HOME": "/nonexistent",
@@ -49,41 +50,33 @@ def agentdash(*args: str, stdin: str | None = None, **env: str) -> subprocess.Co
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
     for scenario in ("spawn-leaked-flags", "kanban-board", "workspace-write"):
-        for path in (RECORDINGS / "0.169.0" / scenario).glob("*.jsonl"):
-            shutil.copy(path, day)
+        shutil.copytree(RECORDINGS / "0.169.0" / scenario, tmp_path / "home/sessions/2026/11" / scenario)
     return tmp_path / "home"
 
 
 def test_labels_end_with_an_empty_text(home: Path, tmp_path: Path) -> None:
     given = ("--no-tmux", "--codex-home", str(home))
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    thread = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
     for target, text, said in (
-        (thread, "cards", ": cards"),
+        (BOARD, "cards", ": cards"),
         ("cards", "cards 2", ": cards 2"),
-        (thread, "", ": no label"),
+        (BOARD, "", ": no label"),
     ):
         done = agentdash("label", target, text, *given, **env)
         assert (done.returncode, done.stdout.rstrip().endswith(said)) == (0, True), done
         shown = json.loads(agentdash("status", "--json=label", *given, **env).stdout)["workers"]
-        assert {each["id"]: each["label"] for each in shown}[thread] == text
+        assert {each["id"]: each["label"] for each in shown}[BOARD] == text
     several = agentdash("label", "child", "x", *given, **env)
     assert several.returncode == 2
-    kept = agentdash("label", thread, "x", *given)
+    kept = agentdash("label", BOARD, "x", *given)
     assert (kept.returncode, kept.stderr.count("\n"), "/proc/nonexistent" in kept.stderr) == (2, 1, True)
 
 
-def status(home: Path, *args: str) -> dict[str, list[dict[str, Any]]]:
-    done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), *args)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
 def test_status_document(home: Path) -> None:
-    (worker,) = status(home, "01a1fa8b-4086-7a32-8c43-2abbeb466a8c")["workers"]
+    done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), BOARD)
+    assert (done.returncode, done.stderr) == (0, "")
+    (worker,) = json.loads(done.stdout)["workers"]
     remedy = {
         "remedy": '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]',
         "remedy_once": "codex -c 'sandbox_workspace_write.writable_roots=[\"/home/dev/board\"]'",
@@ -122,13 +115,8 @@ def test_wait(home: Path) -> None:
     document = json.loads(late.stdout)
     assert (late.returncode, document.pop("worker")["state"]) == (1, "blocked-sandbox")
     assert document.pop("waited_seconds") >= 0
-    assert document == {
-        "schema": "agentdash.wait/2",
-        "target": channel,
-        "until": ["running"],
-        "outcome": "timed-out",
-        "via": None,
-    }
+    asked = {"schema": "agentdash.wait/2", "target": channel, "until": ["running"]}
+    assert document == asked | {"outcome": "timed-out", "via": None}
 
 
 def test_status_watch(home: Path) -> None:
@@ -145,10 +133,7 @@ def test_status_watch(home: Path) -> None:
         gone.unlink()
         while (change := json.loads(watch.stdout.readline()))["change"] == "source":
             pass
-        assert (change["change"], change["worker"]["id"]) == (
-            "removed",
-            "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
-        )
+        assert (change["change"], change["worker"]["id"]) == ("removed", BOARD)
         watch.stdout.close()
         assert (watch.wait(20), watch.stderr.read()) == (0, "")
 
@@ -219,9 +204,8 @@ def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
     assert document["schema"] == "agentdash.sessions/2"
-    assert [s["id"] for s in document["sessions"]] == sorted(
-        (s["id"] for s in document["sessions"]), reverse=True
-    )
+    listed = [each["id"] for each in document["sessions"]]
+    assert listed == sorted(listed, reverse=True)
     assert {s["version"] for s in document["sessions"]} == {"0.169.0"}
     two = agentdash("sessions", "--json", "--limit", "2", "--codex-home", str(home)).stdout
     assert len(json.loads(two)["sessions"]) == 2
@@ -245,10 +229,8 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
 @pytest.mark.parametrize("options", ["", "--json", "--denials", "--format=sarif"])
 def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
     script = f'"$1" -m agentdash check --no-cache {options} "$2" | true; echo ${{PIPESTATUS[0]}}'
-    denied = Path(__file__).parents[1] / "data/recordings/0.114.0/kanban-board"
-    done = subprocess.run(
-        ["bash", "-c", script, "bash", sys.executable, denied], capture_output=True, text=True, check=False
-    )
+    command = ["bash", "-c", script, "bash", sys.executable, RECORDINGS / "0.114.0/kanban-board"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
@@ -296,33 +278,21 @@ def test_a_wrong_replay_is_told_before_a_missing_terminal(home: Path) -> None:
 # ---------------------------------------------------------------- preflight
 
 
-def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    user = {
-        "HOME": "/home/dev",
-        **dict.fromkeys(
-            ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""
-        ),
-    }
-    return agentdash("preflight", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
-
-
 def test_preflight_of_a_worker(home: Path) -> None:
-    done = predicted_denials(home, "--json", "--policy", "workspace-write")
+    unset = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID")
+    user = {"HOME": "/home/dev", **dict.fromkeys(unset, "")}
+    command = ("preflight", "--worker", "opencode", "--codex-home", str(home))
+    assert "DENIED" in agentdash(*command, **user).stdout
+    done = agentdash(*command, "--json", "--policy", "workspace-write", **user)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema"], document["worker"]) == (
-        1,
-        "agentdash.preflight-worker/1",
-        "opencode",
-    )
-    assert document["mode"] == "workspace-write"
-    database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
+    assert (done.returncode, document["schema"]) == (1, "agentdash.preflight-worker/1")
+    about = ("opencode", "workspace-write", False)
+    assert tuple(document[name] for name in ("worker", "mode", "network")) == about
+    folder = "/home/dev/.local/share/opencode"
+    database = next(each for each in document["paths"] if each["path"] == folder)
     assert (database["allowed"], database["needed"]) == (False, True)
-    assert database["remedy"] == (
-        '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]'
-    )
-    assert "DENIED" in predicted_denials(home).stdout
-    assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
-    assert document["network"] is False
+    assert database["remedy"] == f'[sandbox_workspace_write]\nwritable_roots = ["{folder}"]'
+    assert f"mkdir -p {folder}" in database["remedy_where"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -363,7 +333,7 @@ def test_debug_log_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOG_ON_A_FULL_DISK, file], capture_output=True, text=True, check=True
     )
-    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written: File too large\n"
+    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written any more\n"
     assert file.stat().st_size == 100
 
 

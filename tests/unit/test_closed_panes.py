@@ -73,12 +73,8 @@ def test_of_two_equal_threads_it_is_none() -> None:
 
 
 def test_pane_that_closes_while_it_is_watched() -> None:
-    ran = [
-        pane(),
-        process(10, started=98.0),
-        process(11, 10, started=99.0, agent="codex", cwd=CWD, argv=ARGV),
-        *polled(100),
-    ]
+    codex = process(11, 10, started=99.0, agent="codex", cwd=CWD, argv=ARGV)
+    ran = [pane(), process(10, started=98.0), codex, *polled(100)]
     closes = [e.PaneGone(at=104.0, key=PANE), *polled(105)]
     assert past_pane(ran, closes).worker == str(PANE)
     assert past_pane(ran, closes, begun(), done(), polled(106)).worker == T

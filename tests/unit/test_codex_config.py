@@ -153,21 +153,16 @@ def process(*argv: str, env: dict[str, str] | None, started: float = 5e9) -> Pro
     return Process(key=ProcessKey(1, started), ppid=0, name="codex", argv=argv, cwd="/w", env=env)
 
 
-def test_request_of_a_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_written_later", [False, True])
+def test_request_of_a_process(tmp_path: Path, is_written_later: bool) -> None:
     (tmp_path / "config.toml").write_text('approval_policy = "never"\n', "utf-8")
-    codex = process("codex", "-s", "read-only", env={"CODEX_HOME": str(tmp_path)})
+    started = 1.0 if is_written_later else 5e9
+    codex = process("codex", "-s", "read-only", env={"CODEX_HOME": str(tmp_path)}, started=started)
     found = CodexRequests().read(codex, Thread("t", version="0.169.0", cwd="/w"), Path("/"), 6e9)
     assert found is not None
     assert (found.policy.filesystem, found.policy.approval) == (Filesystem.READ_ONLY, "never")
-    assert (found.is_fixed, found.changed_files, found.read_at) == (False, (), None)
-
-
-def test_file_that_was_written_later(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('approval_policy = "never"\n', "utf-8")
-    codex = process("codex", "exec", env={"CODEX_HOME": str(tmp_path)}, started=1.0)
-    found = CodexRequests().read(codex, Thread("t", version="0.169.0", cwd="/w"), Path("/"), 7.0)
-    assert found is not None
-    assert (found.changed_files, found.read_at) == ((f"{tmp_path}/config.toml",), 7.0)
+    changed = ((f"{tmp_path}/config.toml",), 6e9) if is_written_later else ((), None)
+    assert (found.is_fixed, (found.changed_files, found.read_at)) == (False, changed)
 
 
 def test_old_version_has_the_oldest_measured_rules_unless_it_may_differ(tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
 def test_problems_have_their_line(text: str, messages: list[str]) -> None:
     with pytest.raises(ConfigError) as problem:
         read(text, Path("c.toml"))
-    assert len(problem.value.lines) == len(messages)
-    for line, message in zip(problem.value.lines, messages, strict=True):
+    assert len(problem.value.args) == len(messages)
+    for line, message in zip(problem.value.args, messages, strict=True):
         assert line.startswith(message)
         assert "\x1b" not in line
 
@@ -147,21 +147,13 @@ def test_config_commands(tmp_path: Path) -> None:
     file.write_text('theme = "pink"\nfrob = 1\n')
     broken = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
     assert (broken.returncode, broken.stdout, broken.stderr.count("\n")) == (2, "", 2)
-    for command in (["status"], ["demo"]):
-        refused = agentdash(*command, AGENTDASH_CONFIG=str(file))
-        assert (refused.returncode, refused.stderr.count("\n"), f"{file}:1:9: theme" in refused.stderr) == (
-            2,
-            1,
-            True,
-        )
+    for command in ("status", "demo"):
+        refused = agentdash(command, AGENTDASH_CONFIG=str(file))
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert f"{file}:1:9: theme" in refused.stderr
     file.write_text('theme = "light"\n[keys]\nup = "j"\n')
     refused = agentdash("config", "check", AGENTDASH_CONFIG=str(file))
-    assert (
-        refused.returncode,
-        f"{file}:3:6: keys.up: j is already assigned to `down`" in refused.stderr,
-    ) == (
-        2,
-        True,
-    )
+    assert refused.returncode == 2
+    assert f"{file}:3:6: keys.up: j is already assigned to `down`" in refused.stderr
     file.write_text(agentdash("config", "default").stdout)
     assert agentdash("config", "check", str(file)).returncode == 0

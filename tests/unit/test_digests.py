@@ -6,21 +6,21 @@ import os
 import re
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 import pytest
 
+from agentdash.model.memory import ThreadMemory
 from agentdash.report import audit as audit_module
 from agentdash.report import file_audit
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport
+from agentdash.report.file_audit import FileRead
 from agentdash.store import digests
 from agentdash.store.digests import DigestStore, file_state, file_states
 
@@ -48,19 +48,14 @@ def store(tmp_path: Path) -> DigestStore:
 @pytest.fixture
 def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record the files that are read."""
-    return paths_given_to(file_audit, "read_file", monkeypatch)
-
-
-def paths_given_to(module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Return a list that gets the first argument of each call of a function."""
     found: list[Path] = []
-    original = getattr(module, name)
+    original = file_audit.read_file
 
-    def called(path: Path, *rest: object) -> object:
+    def read_file(path: Path, *rest: ThreadMemory) -> FileRead:
         found.append(path)
         return original(path, *rest)
 
-    monkeypatch.setattr(module, name, called)
+    monkeypatch.setattr(file_audit, "read_file", read_file)
     return found
 
 
@@ -190,12 +185,6 @@ def test_doubted_digests_are_not_used(
     assert encoded(audit(files(home), digests=DigestStore(store.path.parent))) == plain
     assert read_paths == files(home)
     assert encoded(audit(files(home), digests=DigestStore(store.path.parent))) == plain
-
-
-def test_the_file_and_its_directory_are_private(home: Path, store: DigestStore) -> None:
-    audit(files(home), digests=store)
-    modes = [stat.S_IMODE(path.stat().st_mode) for path in (store.path, store.path.parent)]
-    assert modes == [0o600, 0o700]
 
 
 def test_digests_with_secrets_are_not_written(home: Path, store: DigestStore) -> None:

@@ -167,19 +167,3 @@ def test_what_surrounds_a_secret_stays() -> None:
     )
     assert mask_secrets("sudo -S bash <<EOF\nx1\nmake\nEOF\nls") == "sudo -S bash <<EOF\n…\nmake\nEOF\nls"
     assert mask_secrets("(sleep 1; echo x1; cat) | passwd && ls") == "(sleep 1; echo …; cat) | passwd && ls"
-
-
-HOSTILE = r"""
-echo x |(echo x;|echo x;)|<<<x|sudo -S <<A\n|sudo -u A=b |assword send "x" |'x' |<(echo x)|passwd<<A\nx\n
-echo `|echo '\\''|sudo -S input='x'|; done |echo x; |net use \\\\a |password for x = |auth=('a',|echo $(x
-setenv('token',|mysql -p <<<x |secrets create |convertto-securestring -string |printf %s x|a/b:c@ impacket
-"""
-PIECES = [piece.replace("\\n", "\n") for line in HOSTILE.strip().split("\n") for piece in line.split("|")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("end", ["", "|"])
-@pytest.mark.parametrize("piece", PIECES)
-def test_hostile_repetition_is_masked_in_linear_time(piece: str, end: str) -> None:
-    text = f"{piece}{end}" * (200_000 // len(piece + end))
-    assert len(mask_secrets(text)) > 0  # a quadratic pattern would exceed the time limit of a test

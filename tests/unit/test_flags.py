@@ -40,10 +40,10 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ("/usr/bin/env | grep CODEX", FLAGS, ""),
         ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
         ("env | grep CODEX | head -20", FLAGS, None),
+        ("bash -lc 'env | sort'", BOTH, HOME),
         (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
         (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
         (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),
-        (f"sh -c 'printenv {NET}; printenv {SB}'", "1\nseatbelt\n", None),
         (f"printenv {NET} {SB}", "1\nseatbelt\n", None),
         (f"cat <<EOF\nnet=${NET}\nsb=${SB}\nEOF\n", "net=1\nsb=seatbelt\n", "net=\nsb=\n"),
         (
@@ -84,18 +84,17 @@ def test_what_is_read(script: str, when_set: str | None, when_clean: str | None)
     assert [read(script, output) for output, _ in outputs] == [truth for _, truth in outputs] != []
 
 
-# ---------------------------------------------------------------- dumps that are not whole
+# ---------------------------------------------------------------- what proves nothing
 
 
 @pytest.mark.parametrize(
     ("script", "output", "exit_code"),
     [
+        # dumps that are not whole, or did not run
         ("env | grep -c CODEX", "10\n", 0),
-        ("env | rg CODEX", "bash: line 1: rg: command not found\n", 127),
         ("env | rg CODEX 2>/dev/null || true", "", 0),
         ("env | grep -v CODEX", HOME, 0),
         ("env | grep CODEX | head -1", "CODEX_HOME=/x\n", 0),
-        ("env | sed 's/=.*//' | grep CODEX", f"CODEX_HOME\n{NET}\n", 0),
         ("env", "bash: env: command not found\n", 127),
         ("env", "HOME=/home/dev\n… 12 tokens truncated …\nPATH=/bin\n", 0),
         ("false && env | grep CODEX", "", 1),
@@ -103,35 +102,23 @@ def test_what_is_read(script: str, when_set: str | None, when_clean: str | None)
         ("sleep 9 & env | grep CODEX &", "", 0),
         ("env() { :; }; env | grep CODEX", "", 1),
         (f"unset {NET} {SB}; env | grep CODEX", "", 1),
+        # derived values
+        (f"node -e 'console.log(process.env.{SB})'", "seatbelt\n", 0),
+        ("env > a.txt && cat a.txt", FLAGS, 0),
+        (f'echo "sb=${{{SB}:+seatbelt}}"', "sb=seatbelt\n", 0),
+        (f'echo "${{{SB}:0:6}}"', "seatbe\n", 0),
+        ("env | sed 's/=.*/=<redacted>/' | grep CODEX", f"{NET}=<redacted>\n{SB}=<redacted>\n", 0),
+        (f'[ "${SB}" = other ] && echo seatbelt', "seatbelt\n", 0),
+        (f'echo "n=\\${NET}"', f"n=${NET}\n", 0),
+        (f"echo {NET}=1", f"{NET}=1\n", 0),
+        (f'echo "n=${NET}"', "n=true\n", 0),
+        # variables that may have lines which look like a flag's
+        ("NOTE=$(cat .env) env", BOTH, 0),
+        (f'x+=${{{SB}:=seatbelt}}; echo "s=${SB}"', "s=seatbelt\n", 0),
     ],
 )
-def test_absence_needs_a_whole_dump(script: str, output: str, exit_code: int) -> None:
+def test_what_proves_nothing(script: str, output: str, exit_code: int) -> None:
     assert read(script, output, exit_code) == NOTHING
-
-
-# ---------------------------------------------------------------- derived values
-
-
-@pytest.mark.parametrize(
-    ("script", "output"),
-    [
-        (f"node -e 'console.log(process.env.{SB})'", "seatbelt\n"),
-        (f"python3 -c \"import os; print(os.environ.get('{NET}'))\"", "1\n"),
-        (f"f() {{ echo $1; }}; f ${SB}", "seatbelt\n"),
-        ("env > a.txt && cat a.txt", FLAGS),
-        ("tr '\\0' '\\n' < /proc/self/environ", BOTH),
-        (f'echo "sb=${{{SB}:+seatbelt}}"', "sb=seatbelt\n"),
-        (f'echo "${{{SB}:0:6}}"', "seatbe\n"),
-        ("env | sed 's/=.*/=<redacted>/' | grep CODEX", f"{NET}=<redacted>\n{SB}=<redacted>\n"),
-        ("env | grep CODEX_SANDBOX= | cut -c1-20", f"{SB}=seatbe\n"),
-        (f'[ "${SB}" = other ] && echo seatbelt', "seatbelt\n"),
-        (f'echo "n=\\${NET}"', f"n=${NET}\n"),
-        (f"echo {NET}=1", f"{NET}=1\n"),
-        (f'echo "n=${NET}"', "n=true\n"),
-    ],
-)
-def test_what_is_not_followed_shows_nothing(script: str, output: str) -> None:
-    assert read(script, output, 0) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -156,20 +143,12 @@ def test_bare_values_and_defaults(script: str, output: str, expected: Expected) 
     ("script", "output"),
     [
         ("cat .env", FLAGS),
-        ("claude -p 'run env'; env | wc -l", f"{FLAGS}31\n"),
-        ("./probe.sh", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
-        ("grep -rh CODEX_SANDBOX src", FLAGS),
-        ("ssh host env", BOTH),
         (f"{SB}=seatbelt {NET}=1 env", BOTH),
         (f"export {SB}=seatbelt {NET}=1; env", BOTH),
-        ("set -a; . ./.env; set +a; env | grep CODEX", FLAGS),
         ("export $(cat .env | xargs); env | grep CODEX", FLAGS),
         (f'for {SB} in seatbelt; do echo "s=${SB}"; done', "s=seatbelt\n"),
         (f"echo seatbelt | read {SB}; echo s=${SB}", "s=seatbelt\n"),
-        ("(cat .env; env) | sort | grep CODEX", FLAGS),
         (f'echo "n=${NET}"; echo "n=${SB}"; cat .env', "n=\nn=\nn=1\n"),
-        ("env > f; cp .env f; grep CODEX f", FLAGS),
-        ("", FLAGS),
     ],
 )
 def test_text_from_elsewhere_proves_no_value(script: str, output: str) -> None:
@@ -242,17 +221,14 @@ LONG = "a" * 10_000
 @pytest.mark.parametrize(
     ("script", "output"),
     [
-        ("env | grep -E 'a.*b'", f"{LONG}\n"),
-        (f"echo {LONG} | grep 'a.*b'; echo $CODEX_SANDBOX", f"{LONG}\n"),
-        (f"env | tee {'a' * 60} -x", HOME),
+        (f"env | grep -E '{'|'.join('ab' * 200)}'", f"{LONG}\n"),
         ("cat x; echo $CODEX_SANDBOX$CODEX_SANDBOX; cat y", "a " * 30_000),
         ("cat x; " + "printf %s%s $CODEX_SANDBOX $CODEX_SANDBOX_NETWORK_DISABLED; " * 30, "q\n" * 30_000),
-        (f"for a in {LONG[:99]!r} " + "x " * 29 + "; do for b in {1..9}; do env; done; done", HOME),
         ("uname || " * 200 + "env", HOME),
         ("env", "sh:" * 20_000 + " error\n"),
         ("env\n" * 2_000, HOME),
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_what_takes_too_long_is_not_read(script: str, output: str) -> None:
     assert not read_flags(script, output, exit_code=0)

@@ -48,11 +48,5 @@ def test_installed_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("crush", None),
         ("gemini", "0.61.0"),
     ]
-
-
-def test_broken_package_has_no_version(tmp_path: Path) -> None:
-    commands = install(tmp_path, "opencode-ai", "1.18.33", "opencode")
-    program = str(commands / "opencode")
-    assert version_of(adapters()["opencode"], program) == "1.18.33"
-    (tmp_path / "node_modules/opencode-ai/package.json").write_text("{")
-    assert version_of(adapters()["opencode"], program) is None
+    (tmp_path / "node_modules/@google/gemini-cli/package.json").write_text("{")
+    assert version_of(adapters()["gemini"], str(commands / "gemini")) is None

@@ -13,7 +13,7 @@ from agentdash.engine.judge.attention import known_findings, known_kinds
 from agentdash.engine.user_attention import UserAttention
 from agentdash.model.causes import causes
 from agentdash.model.policy import Network
-from agentdash.model.worker import Sandbox, Worker
+from agentdash.model.worker import Worker
 from agentdash.store.attention import AttentionFile, AttentionSource
 
 AT = 1_795_204_860.0
@@ -24,32 +24,24 @@ def worker_of(name: str, second: float = 60.0) -> Worker:
     return next(each for each in asyncio.run(hub.once()).workers if each.name.startswith(name))
 
 
-@pytest.mark.parametrize(
-    ("change", "is_known"),
-    [
-        ({}, True),
-        ({"id": "another", "name": "another"}, True),
-        ({"cwd": "/home/dev/other"}, False),
-        ({"cwd": "/home/dev/project/below"}, False),
-        ({"cwd": None}, False),
-        ({"host": "build"}, False),
-    ],
-)
-def test_what_is_known_counts_for_all_workers_of_one_directory(change: dict, is_known: bool) -> None:
+def test_what_is_known_counts_for_all_workers_of_one_directory_and_policy() -> None:
     worker = worker_of("Compare")
-    known = known_findings(worker, causes(worker)[0].kinds, AT)
-    assert bool(known_kinds(replace(worker, **change), known)) is is_known
-
-
-def test_another_policy_or_another_kind_is_not_known() -> None:
-    worker = worker_of("Compare")
-    kinds = causes(worker)[0].kinds
+    sandbox, kinds = worker.sandbox, causes(worker)[0].kinds
     known = known_findings(worker, kinds, AT)
+    for change in ({}, {"id": "another", "name": "another"}):
+        assert known_kinds(replace(worker, **change), known) == kinds
+    policies = (
+        replace(sandbox.configured, network=Network.ON),
+        replace(sandbox.configured, approval="no"),
+        None,
+    )
+    for change in (
+        *({"cwd": cwd} for cwd in ("/home/dev/other", "/home/dev/project/below", None)),
+        {"host": "build"},
+        *({"sandbox": replace(sandbox, configured=policy)} for policy in policies),
+    ):
+        assert known_kinds(replace(worker, **change), known) == ()
     assert known_kinds(worker, known_findings(worker, ["tmux-escape"], AT)) == ()
-    policy = worker.sandbox.configured
-    for changed in (replace(policy, network=Network.ON), replace(policy, approval="untrusted"), None):
-        sandbox: Sandbox = replace(worker.sandbox, configured=changed)
-        assert known_kinds(replace(worker, sandbox=sandbox), known) == ()
 
 
 def test_known_problems_do_not_count_until_they_are_withdrawn(tmp_path: Path) -> None:

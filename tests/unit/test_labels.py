@@ -58,15 +58,13 @@ def test_the_next_session_in_a_pane_has_no_label(kind: str, change: dict, is_the
 
 
 def test_a_pane_without_a_known_start_has_no_label() -> None:
-    hub, clock = demo_hub(at=60.0)
     worker = replace(of_kind("pane"), started=None)
-    assert UserAttention(hub, clock).mark(worker, "mine", pinned=True) == NO_SESSION
+    assert UserAttention(*demo_hub(at=60.0)).mark(worker, "mine", pinned=True) == NO_SESSION
 
 
 def test_secrets_in_labels_are_masked_and_labels_are_short() -> None:
-    mark = bookmark_of(
-        of_kind("pane"), "key ghp_0123456789abcdefghijABCDEFGHIJ012345 " + "x" * 500, pinned=False
-    )
+    label = f"key ghp_0123456789abcdefghijABCDEFGHIJ012345 {'x' * 500}"
+    mark = bookmark_of(of_kind("pane"), label, pinned=False)
     assert mark is not None
     assert "ghp_01234" not in mark.label
     assert len(mark.label) <= 80

@@ -10,7 +10,7 @@ from agentdash.engine.link.linker import SESSION_LINE, link_fleet
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model import events as e
 from agentdash.model.events import FileSeen
-from agentdash.model.fleet import Fleet
+from agentdash.model.fleet import Fleet, ThreadPane
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
@@ -36,6 +36,7 @@ from tests.unit.story import (
 )
 
 FILE = "/home/dev/.codex/sessions/rollout.jsonl"
+STATE = "/home/dev/.local/share/opencode"
 DAEMON = ("codex", "app-server", "--listen", "unix://", "--managed-daemon")
 
 
@@ -67,30 +68,20 @@ def test_daemon_below_a_pane_is_no_evidence_for_it() -> None:
     assert "only Codex" in found.panes[T].by
 
 
-def test_two_tuis_in_one_directory_are_distinguished_by_prompt() -> None:
+@pytest.mark.parametrize(
+    ("prompt", "is_linked"), [("fix the tests", True), ("go", False), ("go on", False), ("go on!", True)]
+)
+def test_of_two_tuis_in_one_directory_a_prompt_decides(prompt: str, is_linked: bool) -> None:
     other = PaneKey("default", "%5")
     second = [
         e.PaneSeen(at=90.0, pane=Pane(other, "work", "2:b", 20, "node")),
         process(20, started=80.0),
         tui(21, 20),
-        e.PaneDrawn(at=110, key=other, screen=("› fix the tests", "", "• Working (3s • esc to interrupt)")),
-    ]
-    found = link_fleet(fleet(begun(), panes(), tui(), second, daemon(), held(110, 50)))
-    assert (found.panes[T].key, found.panes[T].by) == (other, "the pane shows its prompt")
-
-
-@pytest.mark.parametrize(("prompt", "linked"), [("go", False), ("go on", False), ("go on!", True)])
-def test_short_prompt_on_a_screen_is_no_evidence(prompt: str, linked: bool) -> None:
-    other = PaneKey("default", "%5")
-    second = [
-        e.PaneSeen(at=90.0, pane=Pane(other, "work", "2:b", 20, "node")),
-        process(20, started=80.0),
-        tui(21, 20),
-        e.PaneDrawn(at=110, key=other, screen=(f"› {prompt}",)),
+        e.PaneDrawn(at=110, key=other, screen=(f"› {prompt}", "", "• Working (3s • esc to interrupt)")),
     ]
     started = [replace(x, text=prompt) if isinstance(x, e.MessageLogged) else x for x in begun()]
     found = link_fleet(fleet(started, panes(), tui(), second, daemon(), held(110, 50)))
-    assert (T in found.panes) is linked
+    assert found.panes == ({T: ThreadPane(other, "the pane shows its prompt")} if is_linked else {})
 
 
 def test_commands_have_the_thread_id_in_their_environment() -> None:
@@ -119,19 +110,7 @@ def test_threads_with_circular_parents_are_shown() -> None:
     assert {w.id for w in rows} == {T, CHILD}
 
 
-def test_pane_of_a_thread_is_no_row_of_its_own() -> None:
-    rows = snapshot_after(begun(), panes(), tui(), held(110, 11)).workers
-    assert [w.kind for w in rows] == ["codex-thread"]
-    found = worker(begun(), panes(), tui(), held(110, 11))
-    assert found.pane is not None
-    assert any("pane %4" in link.to and "pid 11" in link.by for link in found.links)
-
-
 # ---------------------------------------------------------------- tmux servers inside sandboxes
-
-
-def sandboxed(*ns_pids: int) -> Kernel:
-    return Kernel(seccomp=2, net=1, mnt=2, pid=2, user=2, ns_pids=ns_pids)
 
 
 @pytest.mark.parametrize(("kernel", "kinds"), [(SANDBOXED, ["sandboxed-tmux-server"]), (HOST, [])])
@@ -144,12 +123,7 @@ def test_a_worker_below_a_sandboxed_server(kernel: Kernel, kinds: list[str]) -> 
 
 
 def test_mounts_and_state_paths_are_dropped_with_their_processes() -> None:
-    path = PathAccess(
-        "/home/dev/.local/share/opencode",
-        "sessions",
-        WriteAccess("read-only-mount"),
-        needed=True,
-    )
+    path = PathAccess(STATE, "sessions", WriteAccess("read-only-mount"), needed=True)
     key = ProcessKey(41, 90.0)
     seen = [
         e.MountsSeen(at=90.0, namespace=2, mounts=(Mount(1, 0, "/"),)),
@@ -258,13 +232,14 @@ def test_home_directory_of_its_processes() -> None:
 
 # ---------------------------------------------------------------- worker CLIs that a command has started
 
-STATE = "/home/dev/.local/share/opencode"
+
+def opencode(agent: str = "opencode", **about: object) -> e.Event:
+    return process(62, 61, name="node", agent=agent, started=102.2, **about)
 
 
-def nested(*more: e.Event, at: float = 105.0, **about: object) -> list[e.Event]:
+def nested(*more: e.Event, at: float = 105.0) -> list[e.Event]:
     """A Codex in a pane whose command has started OpenCode in the sandbox."""
     env = {"CODEX_THREAD_ID": T, "HOME": "/home/dev"}
-    about = {"argv": ("node", "/usr/bin/opencode", "run", "go"), "env": env, **about}
     return [
         *begun(),
         pane(),
@@ -272,7 +247,7 @@ def nested(*more: e.Event, at: float = 105.0, **about: object) -> list[e.Event]:
         process(50, 10, name="codex", agent="codex", argv=("codex",)),
         process(60, 50, name="codex-linux-sandbox", argv=("codex-linux-sandbox",), started=102.0, env=env),
         process(61, 60, name="bash", kernel=SANDBOXED, started=102.1, env=env),
-        process(62, 61, name="node", agent="opencode", kernel=SANDBOXED, started=102.2, **about),
+        opencode(kernel=SANDBOXED, argv=("node", "/usr/bin/opencode", "run", "go"), env=env),
         *more,
         *held(at),
     ]
@@ -300,62 +275,48 @@ def test_a_codex_that_a_command_has_started_is_below_its_thread() -> None:
     assert link_fleet(fleet(nested_codex(server="tmux: server"))).outer == {}
 
 
-def state_path(*, needed: bool = True) -> e.Event:
-    access = PathAccess(STATE, "log", WriteAccess("read-only-mount"), needed)
-    return e.StatePathsSeen(at=103.0, key=ProcessKey(62, 102.2), paths=(access,))
-
-
 def test_a_worker_that_a_command_has_started_is_a_child_of_its_thread() -> None:
     parent, child = snapshot_after(nested(), now=105.0).workers
     assert (parent.id, parent.children, child.parent, child.depth) == (T, ("pid:62",), T, 1)
     assert (child.kind, child.agent.name, child.state) == ("process", "opencode", State.RUNNING)
     assert (child.name, child.pane, child.pids) == ("node /usr/bin/opencode run go", None, (62,))
     assert child.sandbox.got.sandboxed is True
-    assert child.id == "pid:62"
 
 
-def test_what_its_sandbox_denies_it_is_shown_while_it_runs() -> None:
+def state_path(*, needed: bool = True) -> e.Event:
+    access = PathAccess(STATE, "log", WriteAccess("read-only-mount"), needed)
+    return e.StatePathsSeen(at=103.0, key=ProcessKey(62, 102.2), paths=(access,))
+
+
+def test_what_its_sandbox_denies_it_is_shown_while_it_runs_and_blocks_it_where_it_sits_still() -> None:
     _, child = snapshot_after(nested(state_path()), now=105.0).workers
     (finding,) = child.sandbox.findings
     assert (child.state, finding.kind) == (State.RUNNING, "denied-filesystem")
     assert f"may not write {STATE}" in finding.message
     assert finding.remedy is not None
-    _, child = snapshot_after(nested(state_path(needed=False)), now=105.0).workers
-    assert child.sandbox.findings == ()
-
-
-def test_it_is_blocked_where_it_sits_still() -> None:
     _, child = snapshot_after(nested(state_path(), at=118.0), now=118.0).workers
-    assert child.state is State.BLOCKED_SANDBOX
-    assert STATE in child.assessment.why
-    _, child = snapshot_after(nested(at=118.0), now=118.0).workers
-    assert child.state is State.RUNNING
+    assert (child.state, STATE in child.assessment.why) == (State.BLOCKED_SANDBOX, True)
+    _, child = snapshot_after(nested(state_path(needed=False), at=118.0), now=118.0).workers
+    assert (child.state, child.sandbox.findings) == (State.RUNNING, ())
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        [e.ProcessGone(at=104.0, key=ProcessKey(62, 102.2))],
-        [
-            process(
-                62, 61, name="node", agent="opencode", zombie=True, started=102.2, env={"CODEX_THREAD_ID": T}
-            )
-        ],
-        [process(62, 61, name="node", agent="opencode", started=102.2, env={})],
-        [process(62, 61, name="node", agent="opencode", started=102.2, env={"CODEX_THREAD_ID": CHILD})],
-        [process(61, 60, name="tmux: server", kernel=SANDBOXED, started=102.1)],
+        e.ProcessGone(at=104.0, key=ProcessKey(62, 102.2)),
+        opencode(zombie=True, env={"CODEX_THREAD_ID": T}),
+        opencode(env={}),
+        opencode(env={"CODEX_THREAD_ID": CHILD}),
+        process(61, 60, name="tmux: server", kernel=SANDBOXED, started=102.1),
     ],
     ids=["gone", "zombie", "no thread", "another thread", "in a tmux server"],
 )
-def test_what_is_no_nested_worker(more: list[e.Event]) -> None:
-    assert [found.id for found in snapshot_after(nested(*more), now=105.0).workers] == [T]
+def test_what_is_no_nested_worker(more: e.Event) -> None:
+    assert [found.id for found in snapshot_after(nested(more), now=105.0).workers] == [T]
 
 
 def test_a_nested_codex_with_a_thread_is_that_thread() -> None:
-    inner = process(
-        62, 61, name="codex", agent="codex", kernel=SANDBOXED, started=102.2, env={"CODEX_THREAD_ID": T}
-    )
-    before = nested(inner)
+    before = nested(opencode(kernel=SANDBOXED, env={"CODEX_THREAD_ID": T}, agent="codex"))
     assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"]
     locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62})
     after = snapshot_after(before, begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0), now=106.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import time
 from datetime import datetime
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
@@ -176,13 +175,9 @@ class RunningPlayer:
             await asyncio.sleep(0)
 
 
-def player_of(folder: Path, **more) -> tuple[Player, VirtualClock]:
-    clock = VirtualClock(0)
-    return Player(family_of(folder), clock, **more), clock
-
-
 async def test_play_to_end_and_restart() -> None:
-    player, clock = player_of(RECORDINGS / "0.114.0" / "spawn", speed=64.0)
+    clock = VirtualClock(0)
+    player = Player(family_of(RECORDINGS / "0.114.0" / "spawn"), clock, speed=64.0)
     async with RunningPlayer(player, clock) as running:
         end = await running.snapshot_with(
             lambda s: len(s.workers) == 3 and all(w.state == "completed" for w in s.workers)
@@ -361,21 +356,3 @@ def test_parse_time(text: str, at: str | None) -> None:
         datetime.fromisoformat(t).timestamp() for t in ("2026-03-11T20:00:00", "2026-03-12T02:00:00")
     )
     assert parse_time(text, begin, end) == (datetime.fromisoformat(at).timestamp() if at else None)
-
-
-def test_names_and_marks_are_those_of_today(tmp_path: Path) -> None:
-    archive = tmp_path / "archived_sessions"
-    archive.mkdir()
-    (source,) = (RECORDINGS / "0.169.0" / "workspace-write").iterdir()
-    path = Path(shutil.copy(source, archive))
-    thread = thread_id(path) or ""
-    (tmp_path / "session_index.jsonl").write_text(
-        "".join(
-            json.dumps({"id": thread, "thread_name": name, "updated_at": at}) + "\n"
-            for name, at in (("first", "2026-01-01T00:00:00Z"), ("renamed", "2030-01-01T00:00:00Z"))
-        )
-    )
-    cursor = Cursor(family_stream(find_family(CodexHome(tmp_path), str(path))))
-    cursor.advance()
-    shown = cursor.fleet.threads[thread]
-    assert shown.name == "renamed"

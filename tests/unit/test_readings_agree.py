@@ -285,6 +285,8 @@ async def test_named_archived_and_twice(tmp_path: Path) -> None:
     (tmp_path / "session_index.jsonl").write_text(json.dumps({"id": CHILD, "thread_name": "named"}) + "\n")
     readings = await assert_agreement(home)
     assert set(readings) == {THREAD, CHILD}
+    reports = [build_report(each.thread, family_stream(each), ended=True) for each in families(home)]
+    assert "named" in {worker.name for report in reports for worker in report.workers}
 
 
 async def test_resumed_after_a_crash(tmp_path: Path) -> None:

@@ -382,12 +382,7 @@ def test_claude_code_by_its_status_file(events: Events, state: State, words: str
 
 
 def codex() -> list[e.Event]:
-    return [
-        e.ThreadStarted(thread=T, at=100.0, line=1, cwd=CWD, version="0.171.0"),
-        e.TurnStarted(thread=T, at=100.0, line=2),
-        e.MessageLogged(thread=T, at=100.0, line=4, role="user", text="fix"),
-        *held(104, 11),
-    ]
+    return [*begun(version="0.171.0"), *held(104, 11)]
 
 
 @pytest.mark.parametrize(
@@ -445,37 +440,20 @@ def test_a_background_command_goes_on_while_what_it_started_lives(started: float
         (("waitingOnApproval",), "waiting-approval", State.WAITING_APPROVAL),
         (("waitingOnApproval",), "running", State.RUNNING),  # the dialog is elsewhere, or not drawn yet
         ((), "waiting-approval", State.RUNNING),  # answered
+        (None, "waiting-approval", State.WAITING_APPROVAL),  # Codex before 0.160 has no feed
     ],
 )
 def test_approval_of_a_sub_agent_is_also_that_of_the_pane(
-    flags: tuple[str, ...], shown: str, state: State
+    flags: tuple[str, ...] | None, shown: str, state: State
 ) -> None:
-    child = [
-        e.ChildSpawned(thread=T, at=101.0, line=5, child=CHILD),
-        e.ThreadStarted(thread=CHILD, at=101.0, line=1, cwd=CWD, version="0.171.0", parent=T),
-        e.TurnStarted(thread=CHILD, at=101.0, line=2),
-        e.CallStarted(thread=CHILD, at=102.0, line=3, call="c", kind="command", tool="sh", text="touch x"),
-    ]
-    feed = [
-        e.StatusPushed(at=107.5, thread=T, status="active"),
-        e.StatusPushed(at=107.5, thread=CHILD, status="active", flags=flags),
-    ]
-    dialog = screen(shown, "approval-command", "Would you like to run", agent="codex")
-    dialog = replace(dialog, object="touch x")
-    found = seen(codex(), child, dialog, feed, agent="codex", last=held(112, 11))
+    spawned = e.ChildSpawned(thread=T, at=101.0, line=5, child=CHILD)
+    asks = replace(called(text="touch x", at=102.0, ask=flags is None), thread=CHILD)
+    feed = [] if flags is None else [e.StatusPushed(at=107.5, thread=T, status="active")]
+    feed += [replace(each, thread=CHILD, flags=flags) for each in feed]
+    dialog = replace(screen(shown, "approval-command", "Would you?", agent="codex"), object="touch x")
+    story = (codex(), spawned, begun(CHILD, at=101.0, parent=T), asks, dialog, feed)
+    found = seen(*story, agent="codex", last=held(112, 11))
     assert found.state is state
-    assert ("touch x" in found.assessment.why) is (state is State.WAITING_APPROVAL)
-    assert not found.needs_you  # it is the sub-agent's, and counts there
-
-
-def test_approval_of_a_sub_agent_by_the_command_that_its_dialog_quotes() -> None:
-    """Codex before 0.160 has no feed."""
-    child = [
-        e.ChildSpawned(thread=T, at=101.0, line=5, child=CHILD),
-        e.ThreadStarted(thread=CHILD, at=101.0, line=1, cwd=CWD, version="0.144.0", parent=T),
-        e.TurnStarted(thread=CHILD, at=101.0, line=2),
-        replace(called(text="touch x", at=102.0, ask=True), thread=CHILD),
-    ]
-    quotes = screen("waiting-approval", "approval-command", "Would you like to run", agent="codex")
-    found = seen(codex(), child, replace(quotes, object="touch x"), agent="codex", last=held(112, 11))
-    assert (found.assessment.asker, found.fact.object) == (CHILD, "touch x")
+    is_waiting = state is State.WAITING_APPROVAL
+    assert ("touch x" in found.assessment.why, found.assessment.asker == CHILD) == (is_waiting, is_waiting)
+    assert found.needs_you is (flags is None)  # it is the sub-agent's, and counts there if that says so

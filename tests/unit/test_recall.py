@@ -94,15 +94,16 @@ def recalled_pane(**fields: object) -> e.PanesRecalled:
     return e.PanesRecalled(at=49.0, workers=(replace(past, **fields),))
 
 
-def test_pane_of_a_new_server_has_no_past_worker() -> None:
-    server = LOOK[:2]
-    assert len(past_panes([recalled_pane(pid=None), *server])) == 1
-    assert past_panes([recalled_pane(pid=None, server_pid=6), *server]) == ()
-
-
-def test_pane_of_a_server_that_is_not_watched_has_no_past_worker() -> None:
-    other = recalled_pane(pane=PaneKey("-L other", "%4"), worker="-L other %4")
-    assert past_panes([other, *LOOK]) == ()
+@pytest.mark.parametrize(
+    ("fields", "number"),
+    [
+        ({"pid": None}, 1),
+        ({"pid": None, "server_pid": 6}, 0),  # a new server
+        ({"pane": PaneKey("-L other", "%4"), "worker": "-L other %4"}, 0),  # one that is not watched
+    ],
+)
+def test_pane_of_another_server_has_no_past_worker(fields: dict[str, object], number: int) -> None:
+    assert len(past_panes([recalled_pane(**fields), *LOOK[:2]])) == number
 
 
 def test_server_that_does_not_answer_is_no_end() -> None:
@@ -118,17 +119,10 @@ def since(events: list[e.Event]) -> float | None:
     return worker.assessment.since
 
 
-def test_state_began_when_the_screen_was_drawn() -> None:
-    assert since([*LOOK, ASKS]) == 40.0
-
-
 def test_state_began_when_an_earlier_look_saw_it() -> None:
-    known = {
-        "state": State.WAITING_APPROVAL,
-        "since": 30.0,
-        "rule": "opencode.ask",
-        "words": digest("Allow?"),
-    }
+    words = {"rule": "opencode.ask", "words": digest("Allow?")}
+    known = {"state": State.WAITING_APPROVAL, "since": 30.0, **words}
+    assert since([*LOOK, ASKS]) == 40.0  # when the screen was drawn
     assert since([recalled_pane(**known), *LOOK, ASKS]) == 30.0
     assert since([*LOOK, ASKS, recalled_pane(**known)]) == 30.0
     for other in ({"pid": 11}, {"server_pid": 6}, {"words": digest("Other?")}, {"rule": "opencode.other"}):

@@ -8,7 +8,6 @@ import pytest
 
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.collect.clock import SystemClock
-from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
@@ -39,28 +38,15 @@ def steps(memories: tuple[ThreadMemory, ...] = ()) -> Cursor:
     return Cursor(family_stream(Family(_THREAD, (_SOURCE,), memories=memories)))
 
 
-def times() -> list[float]:
-    """Return the times of the steps."""
-    cursor = steps()
-    found = []
-    while cursor.advance() is not None:
-        found.append(cursor.at)
-    return found
-
-
 def remembered() -> ThreadMemory:
     """Return a memory of a request at the start, and of a flag that was seen from the middle to the end."""
-    cursor = steps()
+    cursor, at = steps(), []
     while cursor.advance() is not None:
-        pass
+        at.append(cursor.at)
     (period,) = cursor.fleet.threads[_THREAD].policies
-    at = times()
+    middle, end = at[len(at) // 2], at[-1] + 100
     flag = SandboxObservation(
-        source=EvidenceSource.ENVIRONMENT,
-        policy=-1,
-        network_flag="1",
-        first=at[len(at) // 2],
-        last=at[-1] + 100,
+        source=EvidenceSource.ENVIRONMENT, policy=-1, network_flag="1", first=middle, last=end
     )
     origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.ARGV, text="-s read-only")
     asked = Requested(policy=Policy(filesystem=Filesystem.READ_ONLY), origins=(origin,), since=at[0] - 1)
@@ -68,7 +54,7 @@ def remembered() -> ThreadMemory:
 
 
 def kinds(cursor: Cursor) -> set[str]:
-    (worker,) = build_snapshot(cursor.fleet, cursor.judged_at).workers
+    (worker,) = cursor.snapshot(settled=True).workers
     return {str(finding.kind) for finding in worker.sandbox.findings}
 
 

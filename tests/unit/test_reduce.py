@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from agentdash.model.policy import Network
 from agentdash.model.process import ProcessKey
-from tests.unit.story import (
-    CHILD,
-    PANE,
-    WORKSPACE,
-    T,
-    begun,
-    called,
-    done,
-    ended,
-    fleet,
-    held,
-    pane,
-    polled,
-    process,
-    worker,
-)
+from tests.unit.story import CHILD, PANE, T, begun, called, done, ended, fleet, held, pane, polled, process
 
 STORY: list[e.Event] = [
     *begun(),
@@ -73,12 +55,6 @@ def test_unchanged_mappings_are_shared() -> None:
     assert changed == ["panes"]
 
 
-def test_reset_file_is_read_again() -> None:
-    seen = e.FileSeen(thread=T, at=100, path="/x", size=9, modified=100)
-    again = fleet(seen, begun(), called(), e.FileReset(thread=T, at=110), begun(at=111))
-    assert again.threads[T] == fleet(seen, begun(at=111)).threads[T]
-
-
 def test_end_of_turn_aborts_open_calls() -> None:
     thread = fleet(begun(), called(), done()).threads[T]
     assert (thread.open_calls, thread.calls[-1].outcome) == ((), "aborted")
@@ -94,29 +70,3 @@ def test_background_command_ends_a_second_time() -> None:
     )
     (call,) = fleet(*story).threads[T].calls
     assert (call.outcome, call.exit_code, call.ended_at) == ("ended", 3, 150.0)
-
-
-# ---------------------------------------------------------------- the policy in force
-
-
-def with_policy(at: float) -> list[e.Event]:
-    """Return a thread that states its policy, off the network, at a time."""
-    started, turn, policy, prompt = begun()
-    return [started, turn, prompt, replace(policy, at=at)]
-
-
-def test_observation_before_the_first_policy_is_not_compared_with_it() -> None:
-    env = {"CODEX_THREAD_ID": T, "CODEX_SANDBOX_NETWORK_DISABLED": "1"}
-    command = process(77, 11, started=150.0, env=env)
-    early = (with_policy(at=200.0), process(11, started=85.0, agent="codex"), command, held(201.0, 11))
-    online = replace(WORKSPACE, network=Network.ON)
-    story = [
-        replace(x, policy=online) if isinstance(x, e.PolicySet) else x for part in early for x in flat(part)
-    ]
-    assert worker(*story).sandbox.verdict == "unverified"
-    late = [replace(x, at=100.0) if isinstance(x, e.PolicySet) else x for x in story]
-    assert worker(*late).sandbox.verdict == "mismatch"
-
-
-def flat(part: e.Event | Sequence[e.Event]) -> Sequence[e.Event]:
-    return [part] if isinstance(part, e.Event) else part

@@ -105,11 +105,8 @@ def turn(turn_id: str, *, second: float = 1.0) -> bytes:
 )
 def test_end_of_a_copied_history(lines: Sequence[bytes]) -> None:
     assert fork(*lines) == ["new"]
-
-
-def test_copied_history_ends_at_the_ordinal_of_the_header() -> None:
-    lines = (command("old", second=5, ordinal=3), command("new", second=5, ordinal=4))
-    assert fork(*lines, subagent_history_start_ordinal=4) == ["new"]
+    numbered = (command("old", second=5, ordinal=3), command("new", second=5, ordinal=4))
+    assert fork(*numbered, subagent_history_start_ordinal=4) == ["new"]
 
 
 def test_another_session_in_the_file_is_counted_and_not_read() -> None:

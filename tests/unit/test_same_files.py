@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.engine.edits import same_files
 from agentdash.engine.reduce.thread import reduce_thread
@@ -81,15 +82,8 @@ def test_sed_only_where_the_record_names_the_file(script: str, paths: list[str])
 
 
 def test_patches() -> None:
-    asked = e.CallStarted(
-        at=1.0,
-        thread="t",
-        call="1",
-        kind="patch",
-        tool="apply_patch",
-        text="update x.py",
-        changes=(FileChange("x.py", "update"), FileChange("a", "update", moved_to="b")),
-    )
+    changes = FileChange("x.py", "update"), FileChange("a", "update", moved_to="b")
+    asked = replace(command("update"), kind="patch", tool="apply_patch", changes=changes)
     assert edits(asked) == ["/r/x.py", "/r/b"]
     assert edits(asked, changes=(FileChange("/r/y.py", "add"),)) == ["/r/y.py"]
     assert edits(asked, outcome="refused-by-user") == []

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from agentdash.agents.registry import adapters
-from agentdash.agents.screen_reader import read_screen, rules_of
+from agentdash.agents.screen_reader import read_screen
 from agentdash.model.pane import ScreenUsage
 from tests.unit.captures import captures
 
@@ -71,12 +70,3 @@ def test_opencode_states_its_cost_beside_the_context() -> None:
     screen = screen.replace("1.2K (1%)  ctrl", "81.2K (41%) · $0.37  ctrl")
     usage = read_screen("opencode", screen.splitlines()).usage
     assert usage == ScreenUsage(model="Fake Model Fake", context=81_200, percent=41.0, cost=0.37)
-
-
-def test_every_pattern_has_named_figures() -> None:
-    known = [rules for agent in adapters() if (rules := rules_of(agent)) is not None]
-    patterns = [pattern for rules in known for pattern in rules.layout.usage]
-    assert patterns
-    for pattern in patterns:
-        assert pattern.groupindex
-        assert set(pattern.groupindex) <= set(ScreenUsage.__struct_fields__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -78,27 +78,24 @@ def test_the_list_of_planted_secrets_is_long_enough() -> None:
     assert [text for text in PLANTED if not leaks(text)] == []
 
 
-@pytest.mark.parametrize("text", PLANTED)
-def test_secret_is_masked(text: str) -> None:
-    masked = mask_secrets(text)
-    assert leaks(masked) == []
-    assert "…" in masked
-    assert masked.count("\n") == text.count("\n")
-    assert mask_secrets(masked) == masked
+def in_json(text: str) -> str:
+    return json.dumps({"cmd": ["bash", "-c", text]}, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("frame", ["{}", "$ {} && ls", "\nls\n{}\nok\n", "│ {}", "İ {} 🙂", "'{}'", "`{}`"])
-def test_secret_is_masked_wherever_it_stands(frame: str) -> None:
-    for text in (frame.format(secret) for secret in PLANTED):
-        assert leaks(mask_secrets(text)) == []
-        assert leaks("\n".join(mask_lines(text.split("\n")))) == []
-        assert leaks(mask_secrets(clean_line(text))) == []
+FRAMES = [frame.format for frame in ("{}", "$ {} && ls", "\nls\n{}\nok\n", "│ {}", "İ {} 🙂", "'{}'", "`{}`")]
 
 
-def test_secret_is_masked_in_json() -> None:
-    for text in PLANTED:
-        command = json.dumps({"cmd": ["bash", "-c", text]}, ensure_ascii=False)
-        assert leaks(mask_secrets(command)) == []
+@pytest.mark.parametrize("frame", [*FRAMES, in_json], ids=str)
+def test_secret_is_masked_wherever_it_stands(frame: Callable[[str], str]) -> None:
+    for text in map(frame, PLANTED):
+        masked = mask_secrets(text)
+        assert leaks(masked) == []
+        assert "…" in masked
+        assert masked.count("\n") == text.count("\n")
+        assert mask_secrets(masked) == masked
+        if frame is not in_json:
+            assert leaks("\n".join(mask_lines(text.split("\n")))) == []
+            assert leaks(mask_secrets(clean_line(text))) == []
 
 
 @pytest.mark.parametrize("option", ["-p", "-u", "-uroot", "--user", "-----", "- x", "-prefix"])
@@ -142,22 +139,6 @@ def test_secret_in_an_argument_vector_is_masked(text: str) -> None:
     assert leaks(" ".join(clean_arguments(text.split()))) == []
 
 
-ADDRESSES = """
-https://example.org/home/ghp_1a2b3c4d5e6f7g8h9i
-GET /v1/tokens/ghp_1a2b3c4d5e6f7g8h9i
-/home/me:ghp_1a2b3c4d5e6f7g8h9i
-/home/me/x?t=ghp_1a2b3c4d5e6f7g8h9i
-https://ghp_1a2b3c4d5e6f7g8h9i@example.org/home/
-https://x@/home/ghp_1a2b3c4d5e6f7g8h9i //home/ghp_1a2b3c4d5e6f7g8h9i
-/home/me/ghp_1a2b3c4d5e6f7g8h9i/x
-""".strip().splitlines()
-
-
-@pytest.mark.parametrize("text", ADDRESSES)
-def test_token_in_an_address_is_masked(text: str) -> None:
-    assert "1a2b3c" not in mask_secrets(text)
-
-
 NAMES = """
 CODEX_PAT CODEX_INTERNAL_JWT CODEX_ACCESS MYSQL_PWD PGPASSWORD accountKey api-key SSHPASS
 PWD OLDPWD PATH CODEX_HOME author max-tokens keyboard
@@ -176,18 +157,23 @@ def test_all_texts_of_a_struct_are_masked() -> None:
     assert mask_fields(evidence).text == "curl --token …"
 
 
-HOSTILE = """
+HOSTILE = r"""
 -p| -p|sk-|token|key |https://|--a|login |"key":|ghp_|secret_|eyJ|eyJa.|1234567890|12345678:AA|/webhooks/1
------BEGIN RSA PRIVATE KEY-----|-----END RSA PRIVATE KEY-----|AAAAAAAAAAAAAAAAAAAA\\n|curl -b |x-|cookie:
-name: token |password |mongo -p|ldapsearch |--password\\\n|:*:|a:|echo x |<token>|set x|key\\|\\\n|'|"|token\n
+-----BEGIN RSA PRIVATE KEY-----|-----END RSA PRIVATE KEY-----|AAAAAAAAAAAAAAAAAAAA\n|curl -b |x-|cookie:
+name: token |password |mongo -p|ldapsearch |--password\|:*:|a:|echo x |<token>|set x|key\|\|'|"|token
 AKIA|hooks.slack.com/services/|{}|bearer |authorization: |-u a|secret set |.atlasv1.|ABCDEFGHIJKLMN|xoxb-|://a:
-""".replace("\n", "|", 1)
+echo x |(echo x;|echo x;)|<<<x|sudo -S <<A↵|sudo -u A=b |assword send "x" |'x' |<(echo x)|passwd<<A↵x↵
+echo `|echo '\\''|sudo -S input='x'|; done |echo x; |net use \\\\a |password for x = |auth=('a',|echo $(x
+setenv('token',|mysql -p <<<x |secrets create |convertto-securestring -string |printf %s x|a/b:c@ impacket
+"""
+HOSTILE_PIECES = [piece.replace("↵", "\n") for piece in HOSTILE.strip().replace("\n", "|").split("|")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", [piece for piece in HOSTILE.strip().replace("\n", "|").split("|") if piece])
-def test_hostile_repetition_is_masked_in_linear_time(piece: str) -> None:
-    text = piece * (200_000 // len(piece))
+@pytest.mark.parametrize("end", ["", "|"])
+@pytest.mark.parametrize("piece", HOSTILE_PIECES)
+def test_hostile_repetition_is_masked_in_linear_time(piece: str, end: str) -> None:
+    text = f"{piece}{end}" * (200_000 // len(piece + end))
     assert len(mask_secrets(text)) > 0  # a quadratic pattern would exceed the time limit of a test
 
 

@@ -7,7 +7,6 @@ import errno
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,11 @@ from agentdash.cli.fleet_access import read_fleet
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import linux_confinement
 from agentdash.config import Config
-from agentdash.demo.day import demo_hub
+from agentdash.demo.day import demo_events, demo_hub
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import Event, SourceSeen
+from agentdash.model.fleet import Fleet
 from agentdash.model.process import Kernel
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
@@ -44,16 +46,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-async def snapshot() -> Snapshot:
-    hub, clock = demo_hub(at=60)
-    clock.set(paused=True)
-    running = asyncio.create_task(hub.run())
-    try:
-        return await anext(hub.snapshots())
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+def snapshot() -> Snapshot:
+    _, events = demo_events()
+    shown = events[: len(events) // 2]
+    return build_snapshot(reduce(Fleet(), shown), shown[-1].at)
 
 
 async def test_what_is_written_again_is_as_if_written_first(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
+from msgspec.structs import replace
 
 from agentdash.cli import fleet_access
 from agentdash.cli.fleet_access import find, with_server_of
@@ -31,14 +32,20 @@ def ids(snapshot: Snapshot, target: str) -> list[str]:
     return [found.id for found in find(snapshot, target).workers]
 
 
-@pytest.mark.parametrize("target", ["%4", "work:%4", "-L work %4"])
-def test_every_form_of_a_pane_is_a_target(target: str) -> None:
-    assert ids(Snapshot(1.0, (worker("a", OTHER), worker("b"))), target) == ["a"]
-
-
-def test_full_form_of_the_default_server() -> None:
+def test_every_form_of_a_pane_is_a_target() -> None:
+    for target in ("%4", "work:%4", "-L work %4"):
+        assert ids(Snapshot(1.0, (worker("a", OTHER), worker("b"))), target) == ["a"]
     both = Snapshot(1.0, (worker("a", HERE), worker("b", OTHER)))
     assert (ids(both, "default:%4"), ids(both, "work:%4")) == (["a"], ["b"])
+
+
+def test_a_worker_of_another_host_has_its_ids_there_too() -> None:
+    there = Worker("box:01a1fa8b", "pane", "n", Agent("codex"), Assessment(State.RUNNING, None, ""))
+    snapshot = Snapshot(1.0, (replace(there, host="box", pane_there="%70000"), worker("a", OTHER)))
+    for target in ("01a1fa8b", "01a1f", "box:01a1fa8b", "box:01a1", "box:%70000"):
+        assert ids(snapshot, target) == [there.id], target
+    for target in ("%70000", "box:%7000", "1fa8b", "bo"):
+        assert ids(snapshot, target) == [], target
 
 
 def test_pane_of_several_servers_is_the_callers_own_or_ambiguous(monkeypatch: pytest.MonkeyPatch) -> None:

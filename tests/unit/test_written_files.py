@@ -14,7 +14,7 @@ from agentdash.replay.journal import JournalReader
 
 WRITTEN = Path(__file__).parents[1] / "data" / "written-by-0.1.0"
 LINES = (WRITTEN / "events.jsonl").read_bytes().splitlines()
-REMOVED = {"backend", "effort", "provider", "limit_used", "limit_resets_at"}
+REMOVED = {"backend", "effort", "provider", "limit_used", "limit_resets_at", "turn", "readable"}
 """Fields of 0.1.0 that nothing reads any more: ignored in old files, and not written again."""
 
 

@@ -5,8 +5,6 @@ looks with. Read from /proc alone (Linux), without a tmux client: the first proc
 its server, which has put the pane's id into its environment. Only what is built in is imported here.
 """
 
-# ruff: noqa: PTH115, PTH208
-
 from __future__ import annotations
 
 import os
@@ -40,8 +38,9 @@ _taken: list[Glimpse] = []
 
 
 def look() -> None:
-    """Keep what runs in the panes of all tmux servers."""
-    _taken.extend(_glimpses())
+    """Keep what runs in the panes of all tmux servers; nothing where there is no /proc."""
+    with suppress(OSError):
+        _taken.extend(_glimpses())
 
 
 def taken() -> tuple[Glimpse, ...]:
@@ -53,7 +52,7 @@ def _glimpses() -> Iterator[Glimpse]:
     names: dict[int, str] = {}
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
-    for pid in _pids():
+    for pid in procfs.pids():
         with suppress(OSError):
             found = procfs.stat(pid)
             names[pid] = found.name
@@ -62,7 +61,9 @@ def _glimpses() -> Iterator[Glimpse]:
     boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     for server in [pid for pid, name in names.items() if name == _SERVER]:
         for pid in children.get(server, ()):
-            variables = dict(line.partition(b"=")[::2] for line in _read(f"/proc/{pid}/environ").split(b"\0"))
+            variables = dict(
+                line.partition(b"=")[::2] for line in procfs.peek(f"/proc/{pid}/environ").split(b"\0")
+            )
             socket, stated, _ = (variables.get(b"TMUX", b"") + b",,").split(b",")[:3]
             pane = variables.get(b"TMUX_PANE", b"")
             if pane.startswith(b"%") and stated == b"%d" % server:
@@ -72,7 +73,7 @@ def _glimpses() -> Iterator[Glimpse]:
                     pane=os.fsdecode(pane),
                     pid=pid,
                     started=boot + ticks[pid] / _TICKS_PER_S,
-                    cwd=_cwd(pid),
+                    cwd=procfs.link(f"/proc/{pid}/cwd"),
                     at=time.time(),
                     commands=tuple(_commands(pid, children)),
                 )
@@ -80,27 +81,6 @@ def _glimpses() -> Iterator[Glimpse]:
 
 def _commands(pid: int, children: dict[int, list[int]]) -> Iterator[tuple[str, ...]]:
     """Yield the arguments of a process, and of those below it."""
-    yield tuple(os.fsdecode(each) for each in _read(f"/proc/{pid}/cmdline").split(b"\0")[:-1])
+    yield tuple(os.fsdecode(each) for each in procfs.peek(f"/proc/{pid}/cmdline").split(b"\0")[:-1])
     for child in children.get(pid, ()):
         yield from _commands(child, children)
-
-
-def _pids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    except OSError:
-        return []
-
-
-def _cwd(pid: int) -> str | None:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return None
-
-
-def _read(path: str) -> bytes:
-    try:
-        return procfs.read(path)
-    except OSError:
-        return b""

@@ -26,9 +26,11 @@ from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.model.process import AwaitedInput, Kernel
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import Mount
+from agentdash.procfs import link, peek, pids
 
+__all__ = ["pids"]
 # Paths are strings here: this runs for every process in every poll.
-# ruff: noqa: PTH115, PTH116, PTH208
+# ruff: noqa: PTH116, PTH208
 
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
@@ -68,14 +70,9 @@ class Stat(msgspec.Struct, frozen=True):
     """The wait status of a zombie. None: not a zombie, or not readable."""
 
 
-def pids() -> list[int]:
-    """Return the pids of all processes. psutil would do the same, but takes 7 ms to be imported."""
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-
-
 def problem() -> str | None:
     """Return why the processes of this machine cannot be read, in one line, or None if they can."""
-    own = _read_link("/proc/self")
+    own = link("/proc/self")
     if own is None:
         return "/proc is not mounted"
     return None if own == str(os.getpid()) else "/proc is that of another pid namespace"
@@ -117,7 +114,7 @@ def stat(pid: int) -> Stat | None:
 def argv(pid: int) -> list[str]:
     """Return `/proc/PID/cmdline`, split. A title that a program wrote over it (`gemini -m x`) is split at its
     blanks."""
-    text = os.fsdecode(_read(f"/proc/{pid}/cmdline"))
+    text = os.fsdecode(peek(f"/proc/{pid}/cmdline"))
     if text and not text.endswith("\0"):
         return text.split("\0") if "\0" in text else text.split()
     return text.split("\0")[:-1]
@@ -126,19 +123,19 @@ def argv(pid: int) -> list[str]:
 def environment(pid: int) -> dict[str, str] | None:
     """Return the filtered environment that a process was started with, or None if it is unreadable or empty
     (kernel threads)."""
-    text = os.fsdecode(_read(f"/proc/{pid}/environ"))
+    text = os.fsdecode(peek(f"/proc/{pid}/environ"))
     return filter_environment(line.partition("=")[::2] for line in text.split("\0")) if text else None
 
 
 def exe(pid: int) -> str | None:
     """Return the path of the running program, even if that was replaced or deleted since."""
-    path = _read_link(f"/proc/{pid}/exe")
+    path = link(f"/proc/{pid}/exe")
     return path.removesuffix(_DELETED) if path else None
 
 
 def cwd(pid: int) -> str | None:
     """Return the current directory, even if that was removed since."""
-    path = _read_link(f"/proc/{pid}/cwd")
+    path = link(f"/proc/{pid}/cwd")
     return path.removesuffix(_DELETED) if path else None
 
 
@@ -148,7 +145,7 @@ def open_files(pid: int) -> list[str]:
     found: list[str] = []
     with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
         for each in descriptors:
-            path = _read_link(each.path)
+            path = link(each.path)
             if path and path.startswith("/") and _is_written(each):
                 found.append(path.removesuffix(_DELETED))
     return found
@@ -176,16 +173,16 @@ def awaited_input(pid: int) -> AwaitedInput | None:
 def _reads_input(task: str, kind: AwaitedInput) -> bool:
     """Return whether a thread waits in `read` for descriptor 0. Not every kernel lets others read which
     descriptor that is (Yama)."""
-    if not _read(f"{task}/wchan").decode("ascii", "replace").endswith(_READING[kind]):
+    if not peek(f"{task}/wchan").decode("ascii", "replace").endswith(_READING[kind]):
         return False
-    call = _read(f"{task}/syscall").split()
+    call = peek(f"{task}/syscall").split()
     return len(call) < 2 or call[1] == b"0x0"
 
 
 def io(pid: int) -> int:
     """Return the bytes read and written so far, by sockets and pipes as well (`/proc/PID/io`); 0 where that
     is unreadable."""
-    lines = dict(line.split(b": ", 1) for line in _read(f"/proc/{pid}/io").splitlines() if b": " in line)
+    lines = dict(line.split(b": ", 1) for line in peek(f"/proc/{pid}/io").splitlines() if b": " in line)
     return int(lines.get(b"rchar", 0)) + int(lines.get(b"wchar", 0))
 
 
@@ -228,7 +225,7 @@ def own_mounts() -> tuple[Mount, ...]:
 
 
 def _mountinfo(pid: int) -> bytes:
-    return _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
+    return peek(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
 
 
 _IN_MEMORY: Final = ("tmpfs", "ramfs", "devtmpfs", "overlay", "fuse.fuse-overlayfs")
@@ -265,19 +262,19 @@ def _tail(path: str, directory: str) -> str | None:
 def security_label(pid: int) -> str:
     """Return what a security module confines a process to (`/proc/PID/attr/current`); empty where there is
     none, or it is unreadable."""
-    return _read(f"/proc/{pid}/attr/current").rstrip(b"\0\n").decode("utf-8", "replace")
+    return peek(f"/proc/{pid}/attr/current").rstrip(b"\0\n").decode("utf-8", "replace")
 
 
 def interfaces(pid: int) -> list[str]:
     """Return the network interfaces in the namespace of a process (`/proc/PID/net/dev`)."""
-    lines = _read(f"/proc/{pid}/net/dev").decode("ascii", "replace").splitlines()[2:]
+    lines = peek(f"/proc/{pid}/net/dev").decode("ascii", "replace").splitlines()[2:]
     return [line.partition(":")[0].strip() for line in lines]
 
 
 def bound_sockets() -> frozenset[str] | None:
     """Return the paths of all unix sockets that are bound in agentdash's network namespace
     (`/proc/net/unix`), or None if that is unreadable."""
-    lines = _read("/proc/net/unix", at_least=_MAX_SOCKET_LIST_BYTES).decode("utf-8", "replace").splitlines()
+    lines = peek("/proc/net/unix", at_least=_MAX_SOCKET_LIST_BYTES).decode("utf-8", "replace").splitlines()
     fields = (line.split(None, 7) for line in lines[1:])
     return frozenset(each[7] for each in fields if len(each) > 7) if lines else None
 
@@ -331,21 +328,6 @@ def _namespace_inode(pid: int, kind: str) -> int | None:
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except OSError:
         return None
-
-
-def _read_link(path: str) -> str | None:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return None
-
-
-def _read(path: str, at_least: int = 0) -> bytes:
-    """Return the content of a file of /proc, empty where it is unreadable."""
-    try:
-        return procfs.read(path, at_least)
-    except OSError:
-        return b""
 
 
 # ------------------------------------------------------------ whether agentdash itself runs in a sandbox

@@ -258,7 +258,7 @@ def link_nested(
             continue
         if process.key in runs:
             threads |= dict.fromkeys((each for each in runs[process.key] if each != outer), outer)
-        elif outer in fleet.threads and _is_outermost(process, outer, tree):
+        elif outer in fleet.threads and not _is_started_by_another(process, outer, tree):
             workers[process.key] = outer
     for process in fleet.processes.values():
         if process.awaited_input is not None and not process.zombie:
@@ -274,14 +274,7 @@ def _wrappers(process: Process | None, tree: ProcessTree) -> Iterator[Process]:
         yield from takewhile(lambda parent: parent.agent == process.agent, tree.above(process))
 
 
-def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
-    """Return whether a worker CLI descends from the one that runs a thread, with no other worker and no tmux
-    server between them."""
-    for parent in tree.above(process):
-        if is_multiplexer(parent):
-            return False
-        if parent.agent and thread_of(parent, tree) == thread:
-            return False  # its wrapper, or a worker that started it
-        if is_codex(parent):
-            return True
-    return False
+def _is_started_by_another(process: Process, thread: str, tree: ProcessTree) -> bool:
+    """Return whether the nearest worker CLI above one is of the same command: its wrapper, or another."""
+    above = next((each for each in tree.above(process) if each.agent or is_codex(each)), None)
+    return above is not None and thread_of(above, tree) == thread

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import asdict, replace
@@ -45,6 +46,8 @@ _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
+_confinement: Final = attrgetter("policy", "source", "sandboxed", "seccomp", "no_new_privs", "own_network")
+"""What the kernel shows of an observation, beside the flags."""
 _T = TypeVar("_T")
 
 
@@ -194,17 +197,6 @@ def drop_commonest(observations: Sequence[SandboxObservation]) -> tuple[SandboxO
         commonest, _ = Counter(map(_confinement, kept)).most_common(1)[0]
         del kept[next(index for index, each in enumerate(kept) if _confinement(each) == commonest)]
     return tuple(kept)
-
-
-def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
-    return (
-        observation.policy,
-        observation.source,
-        observation.sandboxed,
-        observation.seccomp,
-        observation.no_new_privs,
-        observation.own_network,
-    )
 
 
 def add_moment(thread: Thread, moment: Moment) -> Thread:

@@ -107,13 +107,7 @@ def _owner_of(draft: Fleet, process: Process, tree: ProcessTree) -> Thread | Non
 
 
 def _observe_command_of_codex(
-    draft: Fleet,
-    thread: Thread,
-    process: Process,
-    context: ProcessContext,
-    at: float,
-    *,
-    is_proven: bool,
+    draft: Fleet, thread: Thread, process: Process, context: ProcessContext, at: float, *, is_proven: bool
 ) -> None:
     """Add what a process shows to its thread, or keep it until the log and its owner are known.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from agentdash.model.requested import Requested
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 
+_T = TypeVar("_T")
 MAX_PAST_WORKERS: Final = 500
 """Past workers kept, the newest ones: those of some days."""
 MAX_REQUESTS: Final = 16
@@ -58,11 +59,13 @@ def keep_observations(draft: Fleet, thread: Thread) -> None:
         before = draft.recalled.get(thread.id) or ThreadMemory(thread.id)
         draft.recalled[thread.id] = replace(
             before,
-            observations=tuple(dict.fromkeys((*before.observations, *known.observations)))[
-                -MAX_OBSERVATIONS:
-            ],
-            escapes=tuple(dict.fromkeys((*before.escapes, *known.escapes)))[-MAX_ESCAPES:],
+            observations=_newest((*before.observations, *known.observations), MAX_OBSERVATIONS),
+            escapes=_newest((*before.escapes, *known.escapes), MAX_ESCAPES),
         )
+
+
+def _newest(facts: tuple[_T, ...], number: int) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys(facts))[-number:]
 
 
 def merge_recalled(thread: Thread, memory: ThreadMemory) -> Thread:
@@ -185,17 +188,11 @@ def known_since(draft: Fleet, reading: e.ScreenRead) -> float | None:
     occupant = draft.occupants.get(reading.key)
     if past is None or pane is None or occupant is None or past.since is None:
         return None
-    seen_then = (past.server_pid, past.pid, past.agent, str(past.state), past.rule, past.words)
-    seen_now = (
-        pane.server_pid,
-        occupant.key.pid,
-        reading.agent,
-        reading.state,
-        reading.rule,
-        digest(reading.text),
-    )
+    then = (past.server_pid, past.pid, past.agent, str(past.state), past.rule, past.words)
+    words = digest(reading.text)
+    now = (pane.server_pid, occupant.key.pid, reading.agent, reading.state, reading.rule, words)
     is_unchanged = reading.at - past.seen <= _UNWATCHED_S or (pane.drawn_at or reading.at) <= past.seen
-    return past.since if seen_then == seen_now and is_unchanged else None
+    return past.since if then == now and is_unchanged else None
 
 
 def with_known_since(draft: Fleet, pushed: e.StatusPushed) -> e.StatusPushed:

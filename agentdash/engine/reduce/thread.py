@@ -106,11 +106,7 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
 def _reset(thread: Thread) -> Thread:
     """Forget what the file contained; what other sources added stays."""
     return Thread(
-        id=thread.id,
-        file=thread.file,
-        name=thread.name,
-        violations=thread.violations,
-        trouble=thread.trouble,
+        id=thread.id, file=thread.file, name=thread.name, violations=thread.violations, trouble=thread.trouble
     )
 
 

@@ -23,21 +23,18 @@ from agentdash.sandbox.flags.parts import (
 )
 from agentdash.sandbox.flags.state import Call, Outcome, UnreadableError
 from agentdash.sandbox.shell import parse
+from agentdash.sandbox.word_sets import word_set
 
 Command = Callable[[Call], list[Outcome]]
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-CHANGING: Final = _words(
+CHANGING: Final = word_set(
     ". alias break builtin command continue coproc declare emulate enable eval exec exit export function "
     "getopts hash let local mapfile noglob popd pushd read readarray readonly return set setopt shift shopt "
     "source time trap typeset unalias unset unsetopt wait"
 )
 """Commands that may change variables, what other commands mean, or whether the script goes on."""
-_QUIET: Final = _words(
+_QUIET: Final = word_set(
     "arch basename cd chgrp chmod chown cksum cp curl date df dig dirname du file free getconf getent groups "
     "host hostname id ifconfig install ip last ldd ln locale ls lsb_release lsof md5sum mkdir mktemp mount "
     "mv nc netstat nproc nslookup pgrep ping ps pwd readlink realpath rm rmdir seq sha256sum sleep ss stat "

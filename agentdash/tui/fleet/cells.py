@@ -16,7 +16,7 @@ from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
 from agentdash.thresholds import passed
 from agentdash.tui.fleet.rows import USUAL_SORT, Row
-from agentdash.tui.format import age, count, elide, elide_object, elide_path, pad, wrap
+from agentdash.tui.format import age, count, elide, elide_middle, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look, sign
 from agentdash.tui.worker.overview import context_words, cost_words
@@ -158,7 +158,7 @@ def sandbox_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Li
     """Return the lines of a worker in the list of sandbox problems: in a narrow list two."""
     if cells >= CARDS_BELOW_CELLS:
         return [layout.line(item, look)]
-    name = (_sign(item[1], look), *_name_cell(item, cells - 2, look))
+    name = (*_sign_cell(item, 1, look), Span(" "), *_name_cell(item, cells - 2, look))
     return [name, (Span(" " * (_INDENT - 2)), *difference_line(item[1], cells - _INDENT, look))]
 
 
@@ -179,7 +179,7 @@ def _two_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]
 def _card(item: Item, cells: int, look: Look) -> list[Line]:
     """Return the name, and below it what is needed: words, and the object on as many lines as it needs."""
     fact, mark, room = fact_of(item[1]), look.glyphs.ellipsis, cells - _INDENT
-    name = (_sign(item[1], look), *_name_cell(item, cells - _AGE_CELLS - 3, look))
+    name = (*_sign_cell(item, 1, look), Span(" "), *_name_cell(item, cells - _AGE_CELLS - 3, look))
     lines = [justify(name, (Span(in_state_for(item[1], look), "waited"),), cells, mark)]
     indent = Span(" " * (_INDENT - 2))
     if cell_len(f"{fact.what} {fact.object}".strip()) <= room:
@@ -232,11 +232,6 @@ def in_state_for(worker: Worker, look: Look) -> str:
     return age(None if since is None else look.now - since)
 
 
-def _sign(worker: Worker, look: Look) -> Span:
-    state = sign(worker, look.glyphs)
-    return state._replace(text=f"{state.text[:1]} ")
-
-
 def _sign_cell(item: Item, _: int, look: Look) -> Line:
     state = sign(item[1], look.glyphs)
     return (state._replace(text=state.text[:1]),)
@@ -255,20 +250,18 @@ def _name_cell(item: Item, cells: int, look: Look) -> Line:
     return Span(stem, "muted"), Span(text, "strong" if worker.needs_you else ""), Span(fill, "muted")
 
 
-def _difference_cell(item: Item, cells: int, look: Look) -> Line:
-    return difference_line(item[1], cells, look)
-
-
-def _where_cell(item: Item, cells: int, look: Look) -> Line:
+def _where(worker: Worker) -> str:
     """Return the host, where it is another one, and the tmux window, `2:release`."""
-    worker = item[1]
-    text = " ".join(filter(None, (worker.host, worker.pane.window if worker.pane else None)))
-    return (Span(elide(text, cells, look.glyphs.ellipsis), "muted"),)
+    return " ".join(filter(None, (worker.host, worker.pane.window if worker.pane else None)))
 
 
-def _agent_cell(item: Item, cells: int, look: Look) -> Line:
-    agent = item[1].agent
-    return (Span(elide(f"{agent.name} {agent.version or ''}".strip(), cells, look.glyphs.ellipsis), "muted"),)
+def _agent(worker: Worker) -> str:
+    return f"{worker.agent.name} {worker.agent.version or ''}".strip()
+
+
+def _muted(words: Callable[[Worker], str]) -> Callable[[Item, int, Look], Line]:
+    """Return the cell of a column that has only words of a worker."""
+    return lambda item, cells, look: (Span(elide(words(item[1]), cells, look.glyphs.ellipsis), "muted"),)
 
 
 _NETWORK_WORDS: Final = {Network.ON: "+net", Network.MEDIATED: "+proxy"}
@@ -308,10 +301,6 @@ def _context_cell(item: Item, cells: int, _: Look) -> Line:
     return (Span(elide(context_words(worker), cells, ""), "waited" if share >= _FULL_FROM else "muted"),)
 
 
-def _cost_cell(item: Item, cells: int, look: Look) -> Line:
-    return (Span(elide(cost_words(item[1]), cells, look.glyphs.ellipsis), "muted"),)
-
-
 def _age_cell(item: Item, _: int, look: Look) -> Line:
     return (Span(in_state_for(item[1], look), "waited" if item[1].needs_you else "muted"),)
 
@@ -330,19 +319,19 @@ COLUMNS: Final = (
     Column("", lambda *_: 1, _sign_cell),
     Column("WORKER", lambda cells, _: max(16, min(32, cells * 22 // 100)), _name_cell, sorts="name"),
     Column("WHAT", None, _what_cell, sorts="attention"),
-    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell),
-    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell),
+    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _muted(_agent)),
+    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _muted(_where)),
     Column("SANDBOX", _sandbox_width, _sandbox_cell),
     Column(
         "CTX", _from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS), _context_cell, align_right=True, sorts="tokens"
     ),
-    Column("COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _cost_cell, align_right=True, sorts="cost"),
+    Column("COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _muted(cost_words), align_right=True, sorts="cost"),
     Column("FOR", lambda *_: _AGE_CELLS, _age_cell, align_right=True, sorts="age"),
 )
-SANDBOX_COLUMNS: Final = tuple(
-    column._replace(title="CONFIGURED, ACTUAL", cell=_difference_cell) if column.width is None else column
-    for column in COLUMNS
+_DIFFERENCE: Final = Column(
+    "CONFIGURED, ACTUAL", None, lambda item, *room: difference_line(item[1], *room), sorts="attention"
 )
+SANDBOX_COLUMNS: Final = tuple(_DIFFERENCE if each.width is None else each for each in COLUMNS)
 """Those of the list of sandbox problems."""
 
 
@@ -369,7 +358,7 @@ def difference_line(worker: Worker, cells: int, look: Look) -> Line:
     tone = SEVERITY_TONES[wrong[0].worst.severity] if wrong else "muted"
     actual, room, mark = actual_words(worker), cells - len(before), look.glyphs.ellipsis
     is_path = actual.startswith(_DENIED)  # of which the last part tells most
-    shown = elide_path(actual, room, mark) if is_path else elide(actual, room, mark)
+    shown = elide_middle(actual, room, mark) if is_path else elide(actual, room, mark)
     return Span(before, "muted"), Span(shown, tone)
 
 

@@ -18,7 +18,7 @@ from agentdash.prices import tokens_and_cost
 from agentdash.replay.library.entry import NEWEST, SORTS, Entry, FamilyMember, SessionFamily, group_families
 from agentdash.replay.library.query import Query
 from agentdash.replay.library.search import Hit
-from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
+from agentdash.tui.format import count, duration, elide, elide_middle, pad
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
 from agentdash.tui.theme import TONES_OF_STATES, Look, state_name
@@ -124,11 +124,8 @@ def row_lines(row: LibraryRow, entry: Entry, cells: int, look: Look, *, with_dat
 
 def _shortened(text: str, cells: int, mark: str) -> str:
     """Return a reason in at most so many cells; of a path at its end the last part is kept."""
-    words, _, last = text.rpartition(" ")
-    room = cells - len(words) - 1
-    if last.startswith("/") and room > 8:
-        return f"{words} {elide_path(last, room, mark)}"
-    return elide(text, cells, mark)
+    cut = elide_middle if text.rpartition(" ")[2].startswith("/") else elide
+    return cut(text, cells, mark)
 
 
 def _numbers(row: LibraryRow, entry: Entry) -> Line:

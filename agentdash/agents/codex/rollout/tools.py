@@ -228,12 +228,9 @@ def _shown(value: Any) -> str:
     """Return a text as it is, those in a list together, and other values as JSON."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
-        texts = [
-            item.get("question") or item.get("text") if isinstance(item, dict) else item for item in value
-        ]
-        return " / ".join(map(str, filter(None, texts)))
-    return brief(value)
+    if asked := objects(value):
+        return " / ".join(filter(None, (_string(each.get("question") or each.get("text")) for each in asked)))
+    return " ".join(map(str, value)) if isinstance(value, list) else brief(value)
 
 
 def parts_text(content: Sequence[Part] | str | None) -> str:
