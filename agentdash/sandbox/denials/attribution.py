@@ -17,7 +17,7 @@ import msgspec
 from agentdash.sandbox.denials.call import Call
 from agentdash.sandbox.denials.commands import RunCommand
 from agentdash.sandbox.denials.hosts import is_loopback, operand_hosts
-from agentdash.sandbox.denials.paths import is_same, place
+from agentdash.sandbox.denials.paths import is_same, paths_in, place
 from agentdash.sandbox.denials.programs import (
     BUILD_TOOLS,
     FETCHERS,
@@ -166,7 +166,9 @@ def _own(call: Call, own: list[RunCommand], named: tuple[str, ...], *, network: 
         is_program = found.role is Role.PROGRAM
         in_doubt = is_program and call.script.shows_text and named and not _names_any(call, found, named)
         return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OWN, found)
-    return _NOBODY
+    programs = (c for c in call.script.visible if c.role is Role.PROGRAM)
+    starter = next((c for c in programs if _names_any(call, c, named)), None)
+    return Attribution(Strength.TIED if starter else Strength.NONE, starter)
 
 
 def _of_reader(call: Call, line: str, named: tuple[str, ...], *, network: bool) -> Attribution:
@@ -174,6 +176,8 @@ def _of_reader(call: Call, line: str, named: tuple[str, ...], *, network: bool) 
     all that was printed."""
     readers = [c for c in call.script.visible if c.role in (Role.READER, Role.REMOTE)]
     clients = [c for c in readers if not _shows_files(c)]
+    if network and (found := next((c for c in readers if _reads_page(call, c, named)), None)):
+        return _of_program(call, [found], line, named)
     if not network:
         if found := next((c for c in clients if _is_own_state(c, named)), None):
             return Attribution(Strength.TIED, found)
@@ -240,6 +244,9 @@ def _mentions(call: Call, command: RunCommand, named: str) -> bool:
         return False
     if command.name == "git" and "/.git/" in placed:
         return f"{command.cwd}/".startswith(placed.partition(".git/")[0])
+    literals = (p for word in command.words for p in paths_in(word)) if command.is_inline else ()
+    if any(len(path) > 3 and named.startswith(path) for path in literals):
+        return True
     operands = [path for word in command.words if word and (path := place(word, command.cwd, call.home))]
     outside = [path for path in operands if not f"{command.cwd}/".startswith(f"{path}/")]
     return placed in operands or placed.startswith(tuple(f"{path}/" for path in outside))
@@ -308,6 +315,11 @@ def _connects_by_code(command: RunCommand) -> bool:
     if not command.is_inline or command.name in FETCHERS:
         return False
     return not all(map(is_loopback, operand_hosts(command.name, (*command.words, command.raw))))
+
+
+def _reads_page(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+    """Return whether inline code that reads pages names the host of a message, or any if that names none."""
+    return command.is_code and (_names_any(call, command, named) if named else _connects_by_code(command))
 
 
 def prints_data(command: RunCommand) -> bool:

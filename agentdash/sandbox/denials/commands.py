@@ -28,6 +28,8 @@ _SOURCING: Final = (".", "source", "eval")
 """Builtins that may define functions: what they read is not looked at."""
 _UNKNOWN: Final = ""
 _SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
+_STOPS: Final = re.compile(r"-\w*e\w*|errexit")
+"""Options of `set` under which a failure ends the script."""
 _SURE: Final = frozenset((Context.SUBSHELL, Context.NESTED))
 """Places where a command runs whatever others do."""
 _STARTING_OPTIONS: Final = ("-exec", "-execdir", "-ok", "-x", "-X")
@@ -231,7 +233,10 @@ def _code_shown(command: Command | None) -> str:
 
 
 def _last_chain(parsed: tuple[Command, ...]) -> set[int]:
-    """Return the pipelines of the `a && b && c` that ends a script: they ran if it ended well."""
+    """Return the pipelines of the `a && b && c` that ends a script, all of them under `set -e`: they ran if
+    it ended well."""
+    if any(c.name == "set" and any(_STOPS.fullmatch(word.text) for word in c.argv[1:]) for c in parsed):
+        return {command.pipeline for command in parsed}
     after_and = {command.pipeline: Context.AND in command.context for command in parsed}
     chain: set[int] = set()
     for pipeline in sorted(after_and, reverse=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import posixpath
 import re
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 import msgspec
@@ -118,6 +118,10 @@ _PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': |^\s{0,4}\S*/\S+?:(?: line)? 
 and where in it: `/bin/bash: line 1: `, `./build.sh: 3: `."""
 _RUBY_PATH: Final = Pattern(r" @ \w+ - (?:\([^,()]*, )?(?P<path>[^()]+?)\)?(?: \(Errno::\w+\))?$")
 _BARE: Final = Pattern(r"(?:^|: |cannot create )([\w.@+~-]+)$")
+_TAR: Final = Pattern(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
+"""What tar says of a member, whose name is relative to where it extracts."""
+_HERE: Final = Pattern(r" \./: $")
+"""The working directory: gcc's `Cannot create temporary file in ./: `."""
 
 
 def read_message(lines: Lines, number: int, script: str) -> Message | None:
@@ -176,9 +180,14 @@ def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...
     arrow = re.search(r"['\"`] -> ['\"`]", behind)
     first = paths_in(before)
     ordered = [*inner, *(reversed(after) if arrow else after)]
-    ordered += reversed(first)
+    if "->" in before:
+        ordered += first  # `'link' -> 'its text'`
+    else:
+        ordered += reversed(first)
     if not ordered and (bare := _bare_path(before)):
         ordered.append(bare)
+    if bare_after := re.match(r":\s+([\w.@+~-]+)$", behind):
+        ordered.append(bare_after[1])
     ordered.sort(key=lambda path: "/" not in path)
     line = f"{before}{reason}{behind}"
     return tuple(dict.fromkeys(_extended(path, line, script) for path in ordered))
@@ -186,6 +195,10 @@ def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...
 
 def _bare_path(before: str) -> str | None:
     """Return the file without a slash that stands before the reason."""
+    if member := _TAR.match(before):
+        return member["path"]
+    if _HERE.search(before):
+        return "./"
     if not before.rstrip().endswith((":", "(", "[", "]", ")")):
         return None
     text = re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
@@ -215,6 +228,12 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
     """Return paths of the lines that belong to this one, the numbers of the first and last of them, and
     their text."""
     line = lines[number]
+    if line.rstrip().endswith(":"):  # brew's list of directories; CMake's file
+        for later in (number + 1, number + 2):
+            if re.fullmatch(r"\s*[~/]\S*\s*", "".join(lines.range(later, later))):
+                return (lines[later].strip(),), number, later, line
+    if line.startswith(("E: ", "W: ", "N: ")):  # each of apt's lines is a message of its own
+        return (), number, number, line
     chained = _CHAIN.match(line) is not None
     for earlier in range(number - 1, max(-1, number - 1 - _CHAIN_LINES), -1):
         above = lines[earlier]
@@ -364,6 +383,8 @@ _NOT_FILES: Final = word_set(
     "iptables ip setcap prlimit perf gdb pkexec runuser newgrp hostname date ps"
 )
 """Programs that lack a privilege, whatever path they name."""
+_INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", "update", "link"))
+"""Subcommands with which package managers write."""
 _STATE_FOLDER: Final = re.compile(r"/\.(?:cache|config|local/(?:share|state))/[^/]+$")
 """What programs make with its parents, by the XDG base directory specification."""
 
@@ -414,6 +435,15 @@ class _Judge:
         self._source = source
         self._command = source.command
 
+    @cached_property
+    def _folders(self) -> list[str | None]:
+        """Where the command may have worked: each of its name may have printed the message
+        (`tar c . | tar x -C /opt`)."""
+        if self._command is None:
+            return [self._call.cwd]
+        others = (c.cwd for c in self._call.script.visible if c.name == self._command.name)
+        return list(dict.fromkeys((self._command.cwd, *others)))
+
     def finding(self) -> Finding | None:
         """Return the denial, or None."""
         named = self._paths()
@@ -450,8 +480,10 @@ class _Judge:
         return posixpath.basename(path) == name and line.startswith(f"{path}: ")
 
     def _place(self, path: str) -> str | None:
-        """Return a path as absolute."""
-        return place(path, self._command.cwd if self._command else self._call.cwd, self._call.home)
+        """Return a path as absolute: in the first directory that makes it a refused one."""
+        placed = [place(path, folder, self._call.home) for folder in self._folders]
+        refused = (p for p in placed if p is not None and _is_refused(self._call, p, self._message.reason))
+        return next(refused, None if None in placed else placed[0])
 
     def _is_file(self, word: str) -> bool:
         """Return whether a word without a slash is a file's name: the script has to show it, unless the file
@@ -463,7 +495,10 @@ class _Judge:
         command = self._command
         text = "\n".join(self._call.lines.range(self._message.first, self._message.last))
         words = " ".join(command.words) if command is not None else ""
-        return databases_in(text) or databases_in(words) or databases_in(self._call.source)
+        found = databases_in(text) or databases_in(words) or databases_in(self._call.source)
+        if not found and command is not None and command.name.startswith("sqlite"):
+            found = [word for word in command.words if word and not word.startswith("-")][:1]
+        return found
 
     # ------------------------------------------------------------ whether it is a refused write
 
@@ -509,6 +544,8 @@ class _Judge:
             return None
         if reason is Reason.NOT_PERMITTED:
             return "certain"
+        if command is not None and not _INSTALLING.isdisjoint(command.words):
+            return "likely"
         at_home = self._call.home is not None and target.startswith(f"{self._call.home}/")
         return "likely" if at_home and not (command is not None and command.is_code) else None
 
@@ -527,5 +564,8 @@ class _Judge:
             return True
         if any(self._place(path) == target for path in command.written if path):
             return True
+        operands = [path for word in command.words if word and (path := self._place(word))]
+        if command.role is Role.PROGRAM and any(target.startswith(f"{path}.") for path in operands):
+            return True  # what it makes of a file: `x.gz`, `x.bak`
         code = "\n".join((*command.words, command.raw, self._call.source))
         return posixpath.basename(target) in code and WRITING_CODE.search(code) is not None

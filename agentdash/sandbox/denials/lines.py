@@ -41,7 +41,8 @@ _TEXT: Final = (
     "| connection error | connection failed | (connect) | a new connection | newconnection | could not reach"
     "| network connection | curl error | in allowlist | by-allowlist | error sending request | network access"
     "| received http code | tunnel connection failed | connect tunnel failed | failedtoopensocket"
-    "| socket, errno: 1 | from versions: none | no matching distribution | communications error to"
+    "| socket, errno: 1 | tcp/ip socket (1) | from versions: none | no matching distribution"
+    "| failed to listen on | uv_interface_addresses | communications error to"
     # of programs
     "| no new privileges | without necessary permissions | in current capabilities | sysmond service"
     # of the sandbox

@@ -106,6 +106,14 @@ _GENERIC: Final = Pattern(
     r"|error trying to connect|tcp connect error"
     r"|connectionrefused\b|connection error"
 )
+_NO_SOCKETS: Final[tuple[tuple[Operation, bool, Pattern], ...]] = (
+    ("connect", True, Pattern(r"uv_interface_addresses returned Unknown system error 1\b")),
+    ("connect", True, Pattern(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
+    ("connect", True, Pattern(r"Can't create TCP/IP socket \(1\)")),
+    ("bind", False, Pattern(r"Failed to listen on \S+ \(reason: \?\)")),
+)
+"""What Node, netcat, MySQL and PHP print where the sandbox refuses every socket (EPERM): operation,
+whether nothing else has these words, and the words."""
 _EMPTY_INDEX: Final = Pattern(
     r"requirement (?P<package>\S+) \(from versions: none\)"
     r"|No matching distribution found for (?P<missing>\S+)",
@@ -137,6 +145,9 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
         return Message("connect", certain=True, host=answer["host"] if answer else proxy["host"])
     if _NOT_PERMITTED.search(lowered) and (found := _not_permitted(lines, number, script)):
         return found
+    for operation, certain, words in _NO_SOCKETS:
+        if words.search(line):
+            return Message(operation, certain=certain)
     if _RESOLVE.search(lowered):
         return Message("resolve", host=host_in(line))
     if (is_plain := _CONNECT.search(lowered) is not None) or _GENERIC.search(lowered):
