@@ -124,9 +124,14 @@ class _Walk:
                 yield from self.node(body, msgspec.structs.replace(place, redirects=inner_redirects))
             case s.Function(name=name, body=body):
                 yield from self.node(body, msgspec.structs.replace(unsure, function=name))
+            case s.Not(body=body):
+                yield from self.node(body, unsure)
             case s.If(branches=branches, otherwise=otherwise):
-                for script in (each for branch in (*branches, (otherwise,)) for each in branch if each):
+                for script in (*(each for branch in branches for each in branch), otherwise or s.Script(())):
                     yield from self.script(script, unsure)
+            case s.For(words=words, body=body):
+                yield from self._substitutions(words or (), place)
+                yield from self.script(body, unsure)
             case s.Unsupported(body=body, words=words):
                 yield from self._substitutions(words, place)
                 yield from self.script(body, unsure)

@@ -196,7 +196,7 @@ class _Parser:
             self._newlines()
             parts.append(self._command())
         node = parts[0] if len(parts) == 1 else s.Pipeline(tuple(parts), tuple(stderr))
-        return s.Unsupported(s.Script((s.Item(node),))) if before and before[1] else node
+        return s.Not(node) if before and before[1] else node
 
     def _command(self) -> s.Node:
         self._skip()
@@ -230,7 +230,7 @@ class _Parser:
                 self._expect("done")
                 return s.Unsupported(s.Script(condition.items + body.items))
             case "for" | "select":
-                return self._for()
+                return self._for(keyword)
             case "case":
                 return self._case()
             case "{":
@@ -259,17 +259,20 @@ class _Parser:
             self._expect("fi")
         return s.If(tuple(branches), otherwise)
 
-    def _for(self) -> s.Node:
-        if not self._take(_ARITHMETIC) and not self._take(_NAME):
-            raise _UnparsedError
+    def _for(self, keyword: str) -> s.Node:
+        name = None if self._take(_ARITHMETIC) else self._take(_NAME) or self._expect("a name")
         self._newlines()
-        words = self._words() if self._take(_IN) else []
+        words: list[s.Word] | None = None
+        if name and self._take(_IN):
+            words = self._words()
         self._take(_SEPARATOR)
         self._newlines()
         self._expect("do")
         body = self._script()
         self._expect("done")
-        return s.Unsupported(body, tuple(words))
+        if not isinstance(name, re.Match) or keyword == "select":
+            return s.Unsupported(body, tuple(words or ()))
+        return s.For(name[0], None if words is None else tuple(words), body)
 
     def _case(self) -> s.Node:
         self._skip()

@@ -107,6 +107,12 @@ class Pipeline(msgspec.Struct, frozen=True, tag=True):
     stderr: tuple[bool, ...]
 
 
+class Not(msgspec.Struct, frozen=True, tag=True):
+    """`! pipeline`."""
+
+    body: Node
+
+
 class AndOr(msgspec.Struct, frozen=True, tag=True):
     """`left && right` or `left || right`."""
 
@@ -135,6 +141,14 @@ class If(msgspec.Struct, frozen=True, tag=True):
     otherwise: Script | None = None
 
 
+class For(msgspec.Struct, frozen=True, tag=True):
+    """`for name in words`; words is None for `"$@"`."""
+
+    name: str
+    words: tuple[Word, ...] | None
+    body: Script
+
+
 class Group(msgspec.Struct, frozen=True, tag=True):
     """`{ … }`, or `( … )` where `subshell` is set."""
 
@@ -157,10 +171,10 @@ class Function(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unsupported(msgspec.Struct, frozen=True, tag=True):
-    """What is not modelled (loops, `case`, negation, arithmetic), with the statements and words in it."""
+    """What is not modelled (`while`, `case`, `select`, arithmetic), with the statements and words in it."""
 
     body: Script = Script(())
     words: tuple[Word, ...] = ()
 
 
-Node = Simple | Pipeline | AndOr | If | Group | Compound | Function | Unsupported
+Node = Simple | Pipeline | Not | AndOr | If | For | Group | Compound | Function | Unsupported
