@@ -93,11 +93,14 @@ def literal(parts: Parts | None) -> str | None:
     return found
 
 
-def is_empty(value: Parts) -> bool | None:
-    """Return whether a value is an empty text; None if that is not known."""
-    if any(isinstance(part, Other) or (isinstance(part, str) and part) for part in value):
+def are_equal(value: Parts, text: str) -> bool | None:
+    """Return whether a value is a text; None if that is not known."""
+    known = literal(value)
+    if known is not None:
+        return known == text
+    if text == "" and any(isinstance(part, Other) or (isinstance(part, str) and part) for part in value):
         return False
-    return True if literal(value) is not None else None
+    return False if len(value) == 1 and isinstance(value[0], Other) and text == OWN[value[0].name] else None
 
 
 def joined(words: Iterable[Parts], separator: str = " ") -> Parts:
@@ -131,6 +134,8 @@ _ENTRY: Final = re.compile(rf"(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})=(?P<value>
 _BITS: Final = {NETWORK_FLAG: 1, SANDBOX_FLAG: 2}
 _NEEDED: Final = 4
 """Bits of what was seen in a dump: each flag, and a line that is needed besides."""
+MAX_SEARCHED: Final = 300
+"""Characters of a line in which patterns of `grep` are searched for: the time grows with their square."""
 _MAX_PLACES: Final = 12_000
 """Places that are looked at in one text, over all that is matched with it."""
 
@@ -263,7 +268,7 @@ class Text:
         if key not in self._others:
             self._others[key] = [
                 _NEEDED * bool(dump.needed and dump.needed.match(line.text))
-                if all(each.search(line.text) for each in dump.required)
+                if len(line.text) > MAX_SEARCHED or all(each.search(line.text) for each in dump.required)
                 else None
                 for line in self._lines
             ]

@@ -40,11 +40,13 @@ _MAX_QUOTE: Final = 200
 def read(script: str, output: str, *, shell: str, exit_code: int | None) -> Flags:
     """Return what an output shows of the flags; see `read_flags`. Agents repeat the commands that show
     them."""
-    consistent = consistent_hypotheses(script, output, shell=shell, exit_code=exit_code)
+    text = _readable(output, exit_code)
+    if text is None or (endings := _endings(script, _DIALECTS.get(shell, ""))) is None:
+        return Flags()
+    consistent = _consistent(endings, text, exit_code)
     values = {name: _agreed({each[n] for each in consistent}) for n, name in enumerate(FLAGS)}
     shown = {name: value for name, value in values.items() if value is not None}
-    endings = _endings(script, _DIALECTS.get(shell, "")) or {}
-    quotes = [_quote(name, value, endings, _COLORS.sub("", output)) for name, value in shown.items()]
+    quotes = [_quote(name, value, endings, text) for name, value in shown.items()]
     return Flags(values[NETWORK_FLAG], values[SANDBOX_FLAG], "; ".join(dict.fromkeys(quotes)))
 
 
@@ -83,7 +85,7 @@ def _endings(script: str, dialect: str) -> dict[Assumed, tuple[Ending, ...]] | N
         if endings is None:
             world = World(dict(zip(FLAGS, assumed, strict=True)), steps)
             try:
-                outcomes = follow(tree, State(world, dialect=dialect))
+                outcomes = follow(tree, State(world, dialect=dialect, source=script))
             except (UnreadableError, RecursionError):
                 return None
             endings = tuple([(each, o.status) for o in outcomes for each in arrivals(o.printed)])
@@ -133,7 +135,7 @@ def _agreed(assumed: set[str | None]) -> str | None:
 
 def _quote(name: str, value: str, endings: dict[Assumed, tuple[Ending, ...]], text: str) -> str:
     """Return the line of the output that shows a flag."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     named = (line for line in lines if (match := _NAMED[name].search(line)) and value in match[1])
     found = "" if value == UNSET else next(named, "")
     for label in [] if found else _labels(name, endings):

@@ -30,7 +30,7 @@ ASSUMPTIONS: Final[dict[str, tuple[str | None, ...]]] = {
     name: (None, "", OTHER, value) for name, value in OWN.items()
 }
 """What hypotheses say of each flag: None is unset."""
-_PROTECTED: Final = re.compile(r"CODEX_SANDBOX\w*|PATH|IFS|LD_\w+|BASH_\w+|ENV|ZDOTDIR|POSIXLY_CORRECT")
+PROTECTED: Final = re.compile(r"CODEX_SANDBOX\w*|PATH|IFS|LD_\w+|BASH_\w+|ENV|ZDOTDIR|POSIXLY_CORRECT")
 """Variables that decide what is read, or what runs: a script that sets one is not followed."""
 _ON_ONE_LINE: Final = re.compile(
     r"CODEX_\w+|HOME|PATH|PWD|USER|LOGNAME|SHELL|TERM|LANG|TMPDIR|HOSTNAME|[UEP]+ID|[?$!#]"
@@ -63,6 +63,11 @@ class World:
             return (Other(name),)
         return None if found is None else (found,)
 
+    def lines(self, *names: str) -> tuple[FlagLine, ...]:
+        """Return the lines of those flags that are set."""
+        values = ((name, self.value(name)) for name in names)
+        return tuple(FlagLine(name, literal(value)) for name, value in values if value is not None)
+
 
 class State(msgspec.Struct, frozen=True):
     """A shell, as far as it bears on what the script prints."""
@@ -70,10 +75,13 @@ class State(msgspec.Struct, frozen=True):
     world: World
     dialect: str = ""
     """bash, zsh or dash; empty if it is not known."""
-    strict: bool = False
-    """It may end at a failure, and at a variable that is not set (`set -eu`)."""
-    has_long_variables: bool = False
-    """A variable that the script has set may hold several lines."""
+    source: str = ""
+    """The script."""
+    variables: dict[str, Parts | None] = {}
+    """Those that the script has set; None: unset."""
+    errexit: bool = False
+    nounset: bool = False
+    pipefail: bool = False
     depth: int = 0
     """Shells around."""
 
@@ -85,17 +93,19 @@ class State(msgspec.Struct, frozen=True):
         """Return the value of a variable; None if it is unset."""
         if name in FLAGS:
             return self.world.value(name)
+        if name in self.variables:
+            return self.variables[name]
         return (Hole.LINE,) if _ON_ONE_LINE.fullmatch(name) else ANYTHING
 
-    def assigned(self, name: str, value: str | None) -> State:
-        """Return the state after an assignment of a text, or of one that is not known.
+    def with_variable(self, name: str, value: Parts | None) -> State:
+        """Return the state after an assignment.
 
         Raises:
             UnreadableError: the variable decides what is read.
         """
-        if _PROTECTED.fullmatch(name) or _ON_ONE_LINE.fullmatch(name):
+        if PROTECTED.fullmatch(name):
             raise UnreadableError
-        return self.changed(has_long_variables=True) if value is None or "\n" in value else self
+        return self.changed(variables={**self.variables, name: value})
 
     def require(self, *dialects: str) -> None:
         """Check that a shell runs the script of which the meaning of a command is known.
@@ -112,11 +122,16 @@ class State(msgspec.Struct, frozen=True):
         Raises:
             UnreadableError: a variable of the script may hold a line that looks like a flag's.
         """
-        if self.has_long_variables:
-            raise UnreadableError
-        values = ((name, self.world.value(name)) for name in FLAGS)
-        lines = tuple(FlagLine(name, literal(value)) for name, value in values if value is not None)
-        return Dump(lines, needed=_VARIABLE)
+        for value in self.variables.values():
+            if any(map(_may_break, value or ())):
+                raise UnreadableError
+        return Dump(self.world.lines(*FLAGS), needed=_VARIABLE)
+
+
+def _may_break(part: Part) -> bool:
+    """Return whether there may be a newline in a part of a value."""
+    has_break = isinstance(part, str) and "\n" in part
+    return has_break or part in (Hole.ANY, Hole.QUIET)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -126,8 +141,8 @@ class Outcome(msgspec.Struct, frozen=True):
     printed: Parts = ()
     status: int | None = 0
     """The exit code: 0, or 1 for any failure; None if it is not known."""
-    ended: bool = False
-    """Nothing runs after it."""
+    ends: str = ""
+    """`exit`, if nothing runs after it."""
 
     def changed(self, **fields: object) -> Outcome:
         """Return the outcome with some fields changed."""

@@ -12,9 +12,9 @@ from agentdash.sandbox.flags.parts import (
     STEM,
     Errors,
     Hole,
+    Other,
     Part,
     Parts,
-    is_empty,
     joined,
     literal,
 )
@@ -23,6 +23,7 @@ from agentdash.sandbox.shell import syntax as shell
 
 _MAX_OUTCOMES: Final = 24
 """Ways in which a script can run that are followed."""
+_MAX_ROUNDS: Final = 30
 
 
 def follow(script: shell.Script, state: State) -> list[Outcome]:
@@ -56,14 +57,19 @@ def _bounded(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def _then(before: Outcome, node: shell.Node) -> Iterator[Outcome]:
     """Yield what a statement leads to that is run after others."""
-    if before.ended:
+    if before.ends:
         yield before
         return
     for outcome in _run(node, before.state):
         after = outcome.after(before.printed)
-        yield after
-        if after.state.strict and after.status != 0 and not after.ended:
-            yield after.changed(status=1, ended=True)
+        if not after.state.errexit or after.status == 0 or after.ends or isinstance(node, shell.Not):
+            yield after
+            continue
+        if isinstance(node, shell.AndOr):
+            yield after  # only a failure of the last part ends the script
+        elif after.status is None:
+            yield after.changed(status=0)
+        yield after.changed(status=1, ends="exit")
 
 
 def _run(node: shell.Node, state: State) -> list[Outcome]:
@@ -72,6 +78,13 @@ def _run(node: shell.Node, state: State) -> list[Outcome]:
         raise UnreadableError
     found: list[Outcome] = run(node, state)
     return found
+
+
+def _tested(node: shell.Node | shell.Script, state: State) -> list[Outcome]:
+    """Run a condition: `set -e` does not end the script there."""
+    inner = state.changed(errexit=False)
+    found = follow(node, inner) if isinstance(node, shell.Script) else _run(node, inner)
+    return [outcome.changed(state=outcome.state.changed(errexit=state.errexit)) for outcome in found]
 
 
 def _statuses(outcome: Outcome) -> tuple[int, ...]:
@@ -83,13 +96,18 @@ def _statuses(outcome: Outcome) -> tuple[int, ...]:
 
 def _and_or(node: shell.AndOr, state: State) -> list[Outcome]:
     found: list[Outcome] = []
-    for left in _run(node.left, state):
+    for left in _tested(node.left, state):
         for status in _statuses(left):
-            if not left.ended and (status == 0) == (node.operator == "&&"):
+            if not left.ends and (status == 0) == (node.operator == "&&"):
                 found += [right.after(left.printed) for right in _run(node.right, left.state)]
             else:
                 found.append(left.changed(status=status))
     return _bounded(found)
+
+
+def _not(node: shell.Not, state: State) -> list[Outcome]:
+    found = _tested(node.body, state)
+    return [o.changed(status=None if o.status is None else int(o.status == 0)) for o in found]
 
 
 def _group(node: shell.Group, state: State) -> list[Outcome]:
@@ -104,14 +122,26 @@ def _compound(node: shell.Compound, state: State) -> list[Outcome]:
 def _if(node: shell.If, state: State) -> list[Outcome]:
     pending, found = [Outcome(state)], []
     for condition, body in node.branches:
-        tested = _continued(pending, condition)
-        found += [outcome for outcome in tested if outcome.ended]
-        tested = [outcome for outcome in tested if not outcome.ended]
+        tested = [o.after(before.printed) for before in pending for o in _tested(condition, before.state)]
+        found += [outcome for outcome in tested if outcome.ends]
+        tested = [outcome for outcome in tested if not outcome.ends]
         for outcome in tested:
             if 0 in _statuses(outcome):
                 found += _continued([outcome.changed(status=0)], body)
         pending = [outcome.changed(status=0) for outcome in tested if 1 in _statuses(outcome)]
     return _bounded([*found, *(_continued(pending, node.otherwise) if node.otherwise else pending)])
+
+
+def _for(node: shell.For, state: State) -> list[Outcome]:
+    words = [expand(word, state) for word in node.words or ()]
+    values = [literal(word) for word in words if word is not None]
+    if node.words is None or None in values or len(values) > _MAX_ROUNDS or any(map(is_active, node.words)):
+        raise UnreadableError
+    outcomes = [Outcome(state)]
+    for value in values:
+        entered = [o.changed(state=o.state.with_variable(node.name, (value or "",))) for o in outcomes]
+        outcomes = _continued(entered, node.body)
+    return outcomes
 
 
 # ---------------------------------------------------------------- pipelines
@@ -124,9 +154,9 @@ def _pipeline(node: shell.Pipeline, state: State) -> list[Outcome]:
         if not isinstance(part, shell.Simple) or any(node.stderr):
             raise UnreadableError
         outcomes = _bounded(after for before in outcomes for after in _piped(before, part, state))
-    if not state.strict:
+    if not state.pipefail:
         return outcomes
-    return [outcome.changed(status=outcome.status or None) for outcome in outcomes]  # `set -o pipefail`
+    return [outcome.changed(status=None if outcome.status == 0 else outcome.status) for outcome in outcomes]
 
 
 def _piped(before: Outcome, node: shell.Simple, state: State) -> list[Outcome]:
@@ -142,36 +172,31 @@ def _piped(before: Outcome, node: shell.Simple, state: State) -> list[Outcome]:
 
 def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> list[Outcome]:
     assigned = _assigned(node.assignments, state)
-    words = [value for word in node.words if (value := expand(word, state)) is not None]
+    expanded = [expand(word, state) for word in node.words]
+    words = [value for value in expanded if value is not None]
     if state.dialect not in ("bash", "dash") and any(map(is_active, node.words)):
         raise UnreadableError  # zsh fails where no file matches
+    if not words:
+        values = [a.value.pieces for a in node.assignments if a.value is not None]
+        runs = any(isinstance(piece, shell.Substitution) for pieces in values for piece in pieces)
+        return _redirected([Outcome(assigned, status=None if runs else 0)], node.redirects)
     for redirect in node.redirects:
         if redirect.operator.startswith("<") and redirect.operator != "<&":
             stdin = _input(redirect, state)
-    outcomes = [Outcome(assigned)]
-    if words:
-        outcomes = run_program(Call(tuple(words), assigned, stdin, follow))
-    outcomes = _redirected(outcomes, node.redirects)
-    if any(mark in word.raw for word in _words_of(node) for mark in ("$(", "`")):
-        errors = ANYTHING  # of what runs in `$(…)`
-        outcomes = [o.after(errors).changed(status=o.status if words else None) for o in outcomes]
-    return outcomes
-
-
-def _words_of(node: shell.Simple) -> Iterator[shell.Word]:
-    values = (assignment.value for assignment in node.assignments)
-    targets = (redirect.target for redirect in node.redirects)
-    yield from node.words
-    yield from (word for word in (*values, *targets) if word is not None)
+    outcomes = run_program(Call(tuple(words), assigned, stdin, follow))
+    if node.assignments:
+        outcomes = [o.changed(state=o.state.changed(variables=state.variables)) for o in outcomes]
+    return _redirected(outcomes, node.redirects)
 
 
 def _assigned(assignments: tuple[shell.Assignment, ...], state: State) -> State:
     for assignment in assignments:
         if any(STEM in word.raw for word in assignment.elements):
             raise UnreadableError
-        word = assignment.value
-        value = None if word is None else literal(expand(word, state, splits=False) or ())
-        state = state.assigned(assignment.name, None if assignment.append else value)
+        value: Parts = ANYTHING
+        if assignment.value is not None and not assignment.append:
+            value = expand(assignment.value, state, splits=False) or ()
+        state = state.with_variable(assignment.name, value)
     return state
 
 
@@ -191,11 +216,13 @@ _RUNNERS: Final[dict[type, Any]] = {
     shell.Simple: _simple,
     shell.Pipeline: _pipeline,
     shell.AndOr: _and_or,
+    shell.Not: _not,
     shell.Group: _group,
     shell.Compound: _compound,
     shell.If: _if,
+    shell.For: _for,
 }
-"""What is missing here ends the reading: functions, negation, `case`, loops, arithmetic."""
+"""What is missing here ends the reading: functions, `case`, `while`, arithmetic."""
 
 
 # ---------------------------------------------------------------- words
@@ -237,7 +264,7 @@ def expand(word: shell.Word, state: State, *, splits: bool = True) -> Parts | No
             case shell.Parameter():
                 value = _parameter(piece, state)
             case shell.Substitution() if piece.raw[0] not in "<>":
-                value = ANYTHING
+                value = _substitution(piece.script, state)
             case shell.Opaque() if STEM not in piece.raw:
                 value = ANYTHING
             case _:
@@ -255,20 +282,65 @@ def _may_split(value: Parts) -> bool:
 
 def _parameter(parameter: shell.Parameter, state: State) -> Parts:
     name, operator = parameter.name, parameter.operator
-    is_plain = not parameter.prefix and not parameter.index and operator in ("", "-", ":-")
-    if operator in (":=", "=", ":?", "?") or (STEM in parameter.raw and not is_plain):
+    if operator in (":=", "=", ":?", "?") or STEM in (parameter.index or ""):
         raise UnreadableError
-    if not is_plain or not re.fullmatch(r"[A-Za-z_]\w*|[\d@*#?$!-]", name):
+    if parameter.prefix == "!" or parameter.index or not re.fullmatch(r"[A-Za-z_]\w*|[\d@*#?$!-]", name):
         return ANYTHING
     value = state.value(name)
+    if value is None and state.nounset and operator not in (":-", "-", ":+", "+"):
+        raise UnreadableError  # it ends the script
+    if parameter.prefix == "#":
+        return (Hole.LINE,)
     if not operator:
-        if value is None and state.strict:
-            raise UnreadableError  # it ends the script
         return value or ()
-    is_absent = value is None or (is_empty(value) if operator == ":-" else False)
-    if is_absent is None or (is_absent and parameter.argument is None):
+    present = value is not None and _is_present(value, operator)
+    if operator not in (":-", "-", ":+", "+") or present is None:
         return ANYTHING
-    return (expand(parameter.argument, state) if is_absent and parameter.argument else value) or ()
+    if present != ("-" in operator):
+        return _argument(parameter, state)
+    return (value or ()) if present else ()
+
+
+def _is_present(value: Parts, operator: str) -> bool | None:
+    """Return whether a value that is set counts as there for an operator; None if that is not known."""
+    if (text := literal(value)) is not None:
+        return bool(text) or ":" not in operator
+    if any(isinstance(part, Other) or (isinstance(part, str) and part) for part in value):
+        return True
+    return None
+
+
+def _argument(parameter: shell.Parameter, state: State) -> Parts:
+    if parameter.argument is None:
+        return () if parameter.raw.endswith(parameter.operator + "}") else ANYTHING
+    return expand(parameter.argument, state) or ()
+
+
+def _substitution(script: shell.Script, state: State) -> Parts:
+    """Return the output of `$(…)`, without the newlines at its end."""
+    outputs = list(dict.fromkeys(outcome.printed for outcome in follow(script, state)))
+    if any(isinstance(part, Errors) for output in outputs for part in output):
+        raise UnreadableError
+    if len(outputs) == 1 and all(isinstance(part, str | Other) for part in outputs[0]):
+        return _stripped(outputs[0])
+    if all(map(_is_one_line, outputs)):
+        return (Hole.LINE,)
+    return ANYTHING
+
+
+def _stripped(output: Parts) -> Parts:
+    """Return an output without the newlines at its end."""
+    for number, part in reversed(list(enumerate(output))):
+        if not isinstance(part, str):
+            return output[: number + 1]
+        if text := part.rstrip("\n"):
+            return (*output[:number], text)
+    return ()
+
+
+def _is_one_line(output: Parts) -> bool:
+    text = literal(output)
+    return text is not None and "\n" not in text.rstrip("\n")
 
 
 # ---------------------------------------------------------------- redirections
