@@ -194,8 +194,9 @@ def _assigned(assignments: tuple[shell.Assignment, ...], state: State) -> State:
         if any(STEM in word.raw for word in assignment.elements):
             raise UnreadableError
         value: Parts = ANYTHING
-        if assignment.value is not None and not assignment.append:
-            value = expand(assignment.value, state, splits=False) or ()
+        if assignment.value is not None:  # also of `x+=${FLAG:=…}`, which sets a flag
+            expanded = expand(assignment.value, state, splits=False) or ()
+            value = ANYTHING if assignment.append else expanded
         state = state.with_variable(assignment.name, value)
     return state
 
