@@ -254,11 +254,15 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> C
         for name, variable in _ENVIRONMENT_VARIABLES.items()
         if environ.get(variable)
     }
-    return Config(**{**_file_options(environ), **variables, **flags})
+    return Config(**{**file_options(environ), **variables, **flags})
 
 
-def _file_options(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options that the file sets, by name; none if it does not exist, unless it was named."""
+def file_options(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return the options that the file sets, by name; none if it does not exist, unless it was named.
+
+    Raises:
+        ConfigError: the file cannot be read or is invalid.
+    """
     path = config_file(environ)
     shown = clean_line(str(path))
     try:
@@ -292,10 +296,10 @@ def read(text: str, path: Path) -> dict[str, Any]:
 
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(
-            clean_line(f"{path}: {error}")
-        ) from error  # which ends with the line and the column
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_syntax_problem(error, text, path)) from error
+    except RecursionError as error:
+        raise ConfigError(f"{clean_line(str(path))}: nested too deeply") from error
     if problems := sorted(_problems(table, Config, (), text)):
         raise ConfigError(*(problem.at(path) for problem in problems))
     found = {name: _convert(value, _type_of(Config, name)) for name, value in table.items()}
@@ -320,13 +324,15 @@ def _problems(
             yield Problem(*place_of(text, path), f"{shown}: unknown option{known}")
             continue
         kind = _type_of(options, name)
-        tables = list(value.values()) if isinstance(value, dict) else []
         if isinstance(value, dict) and name in ("notices", "thresholds"):
             settings = NoticeSettings if name == "notices" else ThresholdSettings
             yield from _problems(value, settings, path, text)
-        elif name == "hosts" and tables and all(isinstance(table, dict) for table in tables):
+        elif isinstance(value, dict) and name == "hosts":
             for host, settings in value.items():
-                yield from _problems(settings, HostSettings, (*path, host), text)
+                if isinstance(settings, dict):
+                    yield from _problems(settings, HostSettings, (*path, host), text)
+                else:
+                    yield Problem(*place_of(text, (*path, host)), f"{shown}.{clean_line(host)}: not a table")
         else:
             try:
                 _convert(value, kind)
@@ -353,6 +359,16 @@ def place_of(text: str, path: Sequence[str]) -> tuple[int, int]:
             break
         offset = found.end()
     return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
+
+
+def _syntax_problem(error: Exception, text: str, path: Path) -> str:
+    """Return the message of a TOML syntax error; before Python 3.14 its place is only in the text."""
+    file = clean_line(str(path))
+    found = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    if found is not None:
+        return f"{file}:{found[2]}:{found[3]}: {clean_line(found[1])}"
+    last = text.count("\n") + 1
+    return f"{file}:{last}:1: {clean_line(str(error).partition(' (')[0])}"  # "(at end of document)"
 
 
 def default_text(keys: Mapping[str, str]) -> str:

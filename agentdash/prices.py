@@ -83,14 +83,19 @@ def price_list() -> PriceList:
     return msgspec.toml.decode(_FILE.read_bytes(), type=PriceList)
 
 
-def cost(usages: Iterable[ModelUsage]) -> Cost | None:
-    """Return what tokens cost, or None without any."""
+def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost | None:
+    """Return what tokens cost, or None without any.
+
+    Args:
+        prices: the prices; None: those that come with agentdash.
+    """
+    prices = prices or price_list()
     total = 0.0
     unpriced: dict[str, None] = {}
     empty = True
     for each in usages:
         empty = False
-        found = _price_of(each)
+        found = _price_of(each, prices)
         if isinstance(found, str):
             unpriced[found] = None
         else:
@@ -129,11 +134,11 @@ def tokens_and_cost(usage: Sequence[ModelUsage]) -> str:
     return ", ".join(filter(None, words)) if total else ""
 
 
-def _price_of(usage: ModelUsage) -> Price | str:
+def _price_of(usage: ModelUsage, prices: PriceList) -> Price | str:
     """Return the price that holds for tokens, or why none does."""
     if usage.model is None:
         return "a model that is not known"
-    price = price_list().find(usage.model)
+    price = prices.find(usage.model)
     if price is None:
         return f"{usage.model}: no price is known"
     if usage.tier is not None:

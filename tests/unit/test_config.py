@@ -53,8 +53,8 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("a = 1\n[b\n", ["c.toml: Expected ']' at the end of a table declaration (at line 2, column 3)"]),
-        (f"a = {'[' * 5_000}", ["c.toml: "]),
+        ("a = 1\n[b\n", ["c.toml:2:3: "]),
+        ("a =", ["c.toml:1:1: "]),
         ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3:8: frob: unknown option: choose from codex_home, tmux"]),
         ('theem = "dark"', ["c.toml:1:9: theem: unknown option. Did you mean 'theme'?"]),
         (
@@ -75,7 +75,6 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
                 "c.toml:5:6: notices.on: invalid value 'need-you'. Did you mean 'needs-you'?",
             ],
         ),
-        ("[hosts]\na = 1", ["c.toml:1:8: hosts: Expected object, got int"]),
         ("[hosts.a]\nshs = 1\n", ["c.toml:2:7: hosts.a.shs: unknown option. Did you mean 'ssh'?"]),
         (
             "hosts = 1\nnotices = { bell = 1 }",

@@ -192,13 +192,26 @@ def test_a_claim_hides_no_other_worker_of_the_pane() -> None:
     assert {each.id for each in snapshot_after(*story).workers} == {T, str(PANE)}
 
 
+@pytest.mark.parametrize("width", [20, 26, 47, 80])
+def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
+    printed = [f"session id: {T}", "--------", "user", "session ids are listed in the docs"]
+    rows = [line[at : at + width].rstrip() for line in printed for at in range(0, len(line), width)]
+    assert printed_id(tuple(rows), SESSION_LINE) == T
+
+
 @pytest.mark.parametrize(
-    ("row", "thread"),
-    [(T, T), (T[:-1], None), (f"{T}0", None), ("none", None), ("", None), (f"{T} --------", None)],
+    "rows",
+    [
+        [f"session id: {T[:-1]}"],
+        [f"session id: {T}0"],
+        [f"session id: {T[:20]}", T[20:28], T[28:]],
+        [f"  session id: {T}"],
+        ["session id: none", "of those below", T],
+        ["session id:"],
+    ],
 )
-def test_the_line_of_a_session(row: str, thread: str | None) -> None:
-    assert printed_id(("--------", f"session id: {row}".rstrip(), "user"), SESSION_LINE) == thread
-    assert printed_id((f"  session id: {row}",), SESSION_LINE) is None
+def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
+    assert printed_id(tuple(rows), SESSION_LINE) is None
 
 
 # ---------------------------------------------------------------- the home directory of a thread

@@ -178,7 +178,7 @@ _MAX_CHARS: Final = 4 << 20
 def read_scrollback(pane: PaneKey) -> list[str]:
     """Return the lines of a pane, those above its screen too; none where tmux does not answer."""
     try:
-        text = ask(server_of(pane.server), "capture-pane", "-pJ", "-S", f"-{_MAX_LINES}", "-t", pane.id)
+        text = ask(server_of(pane.server), "capture-pane", "-p", "-S", f"-{_MAX_LINES}", "-t", pane.id)
     except NoAnswerError:
         return []
     return [line.rstrip() for line in clean_block(text, _MAX_CHARS).split("\n")]

@@ -36,6 +36,7 @@ _HEADER: Final = ">_ OpenAI Codex (v"
 """A session begins with it: what is above belongs to the one before."""
 _FORKED: Final = "• Thread forked from"
 """Below the header of a fork, then an id, or a name and an id in parentheses (0.114 to 0.169)."""
+_ID_CHARS: Final = 36
 _REMOTE_LINE: Final = "thread id: "
 """`codex exec --remote` prints it with its thread's id (0.171)."""
 _ID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -262,9 +263,28 @@ def _start_of(prompt: str) -> str:
 def printed_id(rows: tuple[str, ...], mark: str) -> str | None:
     """Return the thread id of the last line of a screen that is `mark` and an id, or None."""
     found: str | None = None
-    if mark not in "\n".join(rows):  # nearly all screens, hundreds a pass: faster than a loop
+    if mark.rstrip() not in "\n".join(rows):  # nearly all screens, hundreds a pass: faster than a loop
         return found
-    for row in rows:
-        if row.startswith(mark) and _ID.fullmatch(row, len(mark)):
-            found = row[len(mark) :]
+    for number, row in enumerate(rows):
+        if row.startswith(mark.rstrip()):
+            line = _unwrapped(rows, number, mark)
+            if line.startswith(mark) and _ID.fullmatch(line, len(mark)):
+                found = line[len(mark) :]
     return found
+
+
+def _unwrapped(rows: tuple[str, ...], number: int, mark: str) -> str:
+    """Return a line of a mark and an id, with the rows in which a narrow pane continues it.
+
+    tmux keeps no blank at the end of a row.
+    """
+    line, width = rows[number], len(rows[number])
+    if line == mark.rstrip():
+        line = mark
+        width += 1
+    while len(line) < len(mark) + _ID_CHARS and number + 1 < len(rows):
+        number += 1
+        line += rows[number]
+        if len(rows[number]) != width:
+            break
+    return line
