@@ -114,6 +114,7 @@ def test_what_is_read(script: str, when_set: str | None, when_clean: str | None)
         (f'echo "n=${NET}"', "n=true\n", 0),
         # variables that may have lines which look like a flag's
         ("NOTE=$(cat .env) env", BOTH, 0),
+        ("export NOTE=$(cat .env); bash -c 'env | sort'", BOTH, 0),
         (f'x+=${{{SB}:=seatbelt}}; echo "s=${SB}"', "s=seatbelt\n", 0),
     ],
 )

@@ -202,3 +202,11 @@ def test_rate_limit_formats(limits: dict[str, Any], expected: list[tuple[Any, ..
     assert stated == [
         (used, minutes, resets and pytest.approx(resets), plan) for used, minutes, resets, plan in expected
     ]
+
+
+def test_error_event_is_the_error_of_its_turn() -> None:
+    error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
+    done = event("task_complete", turn_id="t", last_agent_message=None)
+    first, second = only(e.TurnEnded, read(event("task_started"), error, done, event("task_started"), done))
+    assert (first.error, first.error_kind) == ("usage limit", "usage_limit_exceeded")
+    assert (second.error, second.error_kind) == (None, None)

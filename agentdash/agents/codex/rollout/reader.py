@@ -142,6 +142,7 @@ class RolloutReader(LineEvents):
         self._is_prompted = False
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
+        self._error: records.TurnError | None = None
         self._own_lines = OwnLineFilter(thread)
         self._calls = CallTracker(self._emit, self._let_out_by)
         self._tokens = TokenCounter()
@@ -261,6 +262,7 @@ class RolloutReader(LineEvents):
 
     @_reads(records.TurnMark, "event_msg task_started", "event_msg turn_started")
     def _task_started(self, _mark: records.TurnMark) -> None:
+        self._error = None
         self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
         self._emit(TurnStarted)
@@ -273,8 +275,12 @@ class RolloutReader(LineEvents):
     def _turn_aborted(self, mark: records.TurnMark) -> None:
         self._end_turn(mark, "aborted")
 
+    @_reads(records.TurnError, "event_msg error")
+    def _turn_error(self, error: records.TurnError) -> None:
+        self._error = error
+
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
-        error = mark.error
+        error = mark.error or self._error
         self._calls.release()
         self._emit(
             TurnEnded,

@@ -44,7 +44,8 @@ class ThreadChange(msgspec.Struct, gc=False):
 
 
 class TurnError(msgspec.Struct, gc=False):
-    """The error of a turn: in `task_complete` (0.145+) and `turn_aborted` (0.160+)."""
+    """The error of a turn: in `task_complete` (0.145+) and `turn_aborted` (0.160+), or an `error` event
+    (extended files of 0.100 to 0.135)."""
 
     message: str | None = None
     codex_error_info: Any = None
