@@ -25,7 +25,7 @@ class StatusFeedSource:
     name = "codex feed"
 
     def __init__(self, home: CodexHome, clock: Clock, scheduler: PollScheduler) -> None:
-        self._feed = StatusFeed(home.root, clock)
+        self._feed = StatusFeed(home.root, clock, is_idle=scheduler.is_idle)
         self._clock = clock
         self._scheduler = scheduler
 

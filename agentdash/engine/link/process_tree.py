@@ -99,16 +99,17 @@ def thread_of(process: Process, tree: ProcessTree) -> str | None:
     CLIs start each other, and environments are inherited: a command of Claude Code may have the variables of
     Codex as well. Without a CLI above it, the only variable that it has counts.
     """
-    if not process.env:
+    env = process.env or {}
+    named = [value for name in THREAD_VARIABLES.values() if (value := env.get(name))]
+    if not named:
         return None
     for parent in tree.above(process):
         variable = _CODEX_VARIABLE if is_daemon(parent) else THREAD_VARIABLES.get(parent.agent or "")
         if variable is not None:
-            return process.env.get(variable)
+            return env.get(variable)
         if is_multiplexer(parent):
             break
-    named = [value for name in THREAD_VARIABLES.values() if (value := process.env.get(name))]
-    return named[0] if len(named) == 1 else process.env.get(_CODEX_VARIABLE)
+    return named[0] if len(named) == 1 else env.get(_CODEX_VARIABLE)
 
 
 def runners(process: Process, thread: str, tree: ProcessTree) -> Iterator[Process]:
