@@ -27,6 +27,7 @@ from textual.dom import DOMNode
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentdash.tui import terminal
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.console import Console
     from textual.app import App
+    from textual.geometry import Size
 
 
 class _Nowhere(io.RawIOBase):
@@ -69,6 +71,18 @@ def part_style(node: DOMNode, name: str) -> Style:
     part._attach(node)
     node.app.stylesheet.apply(part)
     return part.rich_style
+
+
+def set_content_size(view: ScrollView, size: Size) -> None:
+    """Set the size of what a view scrolls, where its own size does not depend on that.
+
+    `Widget._scroll_update`: to set `virtual_size` lays out the whole screen, and paints all of it. To paint
+    the scroll bar paints all rows beside it.
+    """
+    may_scroll = max(view.virtual_size.height, size.height) > view.size.height
+    view.set_reactive(ScrollView.virtual_size, size)
+    if may_scroll:
+        view._scroll_update(size)
 
 
 def failure(app: App[Any]) -> Exception | None:
@@ -148,7 +162,7 @@ _QUIT_KEYS: Final = ("ctrl+c", "ctrl+q")
 _KEY_PATIENCE_S: Final = 0.5
 """After a quit key, for the app to react. Later the process is interrupted."""
 _LOOK_INTERVAL_S: Final = 0.1
-"""Between two looks whether keys are still wanted, and whether a sequence remains incomplete."""
+"""Between two looks whether a sequence remains incomplete."""
 _READ_BYTES: Final = 4_096
 _WITHOUT_TITLE: Final = ("linux", "vt100", "vt220")
 """Values of `TERM` of terminals that have no title, and may print it."""
@@ -208,12 +222,36 @@ class _KeyParser(XTermParser):
             Parser.__init__(self)  # begins anew, and keeps what is known of the terminal
 
 
+class _ExitEvent(threading.Event):
+    """An event for which `select` can wait, beside a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reader, self._writer = os.pipe()
+
+    def __del__(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def set(self) -> None:
+        os.write(self._writer, b"!")
+        super().set()
+
+    def clear(self) -> None:
+        super().clear()
+        os.read(self._reader, 1)
+
+
 class TerminalDriver(LinuxDriver):
     """Textual's driver, that also survives SIGSTOP, a vanished terminal and a busy event loop."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._file: Any = _Output(_output())
+        self.exit_event: _ExitEvent = _ExitEvent()
         self._title = ""
         """The title shown; empty where the app shows none."""
 
@@ -288,11 +326,12 @@ class TerminalDriver(LinuxDriver):
                 self._app.call_later(self._app._handle_exception, error)
 
     def run_input_thread(self) -> None:
-        """Read keys until input is disabled."""
+        """Read keys until input is disabled; Textual's own looks ten times a second whether it is."""
         parser = _KeyParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         while not self.exit_event.is_set():
-            if select.select([self.fileno], [], [], _LOOK_INTERVAL_S)[0]:
+            wait = None if parser._timeout_time is None else _LOOK_INTERVAL_S
+            if self.fileno in select.select([self.fileno, self.exit_event.fileno()], [], [], wait)[0]:
                 if not (data := os.read(self.fileno, _READ_BYTES)):  # the terminal has vanished
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
                 text = decode(data)

@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, mark, plain
-from agentdash.tui.textual_internals import part_style
+from agentdash.tui.textual_internals import part_style, set_content_size
 from agentdash.tui.theme import ASCII, ascii_signs
 
 
@@ -84,10 +84,12 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             height: number of lines of the content.
         """
         if height != self.virtual_size.height:
-            self.virtual_size = Size(1, height)
-            self._painted.clear()
-            self.refresh()
-            return
+            if self.styles.height is not None and self.styles.height.is_auto:
+                self.virtual_size = Size(1, height)
+                self._painted.clear()
+                self.refresh()
+                return
+            set_content_size(self, Size(1, height))
         top = self.scroll_offset.y
         before, self._painted = self._painted, {}
         for y in range(top, top + self.size.height):
