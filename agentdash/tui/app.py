@@ -73,6 +73,8 @@ _AWAY_AFTER_S: Final = 300.0
 """Without a key, after which the user counts as having been away."""
 _CLOCK_INTERVAL_S: Final = 1.0
 """Young ages are shown in seconds."""
+_STILL_INTERVAL_S: Final = 5.0
+"""Between two drawings while no line changes with the time: old ages are shown in minutes and hours."""
 _REST_S: Final = 0.1
 """After the cursor has moved, until what shows the selected worker follows: to draw it is most of a key."""
 _CONVERSATION_INTERVAL_S: Final = 1.0
@@ -184,6 +186,7 @@ class AgentDash(BaseApp[None]):
         self._has_chosen = False
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
+        self._drawn_at = 0.0
         self._moved_at = 0.0
         """When the cursor was moved last (monotonic)."""
         self._conversation = Reading(
@@ -216,7 +219,15 @@ class AgentDash(BaseApp[None]):
         """Start to follow the feed, and to redraw what changes with the time alone."""
         self.draw()
         self.run_worker(self._follow(), name="feed")
-        self.set_interval(_CLOCK_INTERVAL_S, self.draw)
+        self.set_interval(_CLOCK_INTERVAL_S, self._draw_ages)
+
+    def _draw_ages(self) -> None:
+        """Draw what changes with the time alone, unless all was drawn just now."""
+        now = time.monotonic()
+        changes_at = max(Lines.changed_at, self._touched_at + _HOLD_S)
+        is_still = now - changes_at > 1.5 * _CLOCK_INTERVAL_S and not self.root.panel.reads_session
+        if now - self._drawn_at > (_STILL_INTERVAL_S if is_still else _CLOCK_INTERVAL_S / 2):
+            self.draw()
 
     async def _follow(self) -> None:
         try:
@@ -243,6 +254,7 @@ class AgentDash(BaseApp[None]):
         """Draw the screen. Lines that have not changed are not painted again."""
         if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
+        self._drawn_at = time.monotonic()
         if self.snapshot is not None:
             is_held = time.monotonic() - self._touched_at < _HOLD_S
             self.root.order(self.snapshot, is_held=is_held)

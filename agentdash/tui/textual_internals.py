@@ -136,7 +136,8 @@ def _write(y: int, x: int, new: Strip, console: Console) -> str:
     """Return what shows these cells from column `x` on, without those that are shown already."""
     end = x + new.cell_length
     row = _rows.get(y, Strip.blank(0))
-    old = row.crop(x, end)
+    if (old := row.crop(x, end)) == new:
+        return ""
     _rows[y] = Strip.join([row.crop(0, x), new, row.crop(end)]) if row.cell_length >= x else row
     first, last = (0, new.cell_length) if old.cell_length < new.cell_length else _difference(old, new)
     changed = new.crop(first, last)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -44,6 +46,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             return isinstance(message, Lines.Resized)
 
     BINDINGS = bindings(*ids("lines"))
+    changed_at: ClassVar[float] = 0.0
+    """When `show` last changed a line, of any widget (monotonic)."""
 
     def __init__(self, *, id: str | None = None, focusable: bool = True) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
@@ -95,6 +99,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         for y in range(top, top + self.size.height):
             self._painted[y] = line = self.line_at(y) if y < height else BLANK
             if before.get(y) != line:
+                Lines.changed_at = time.monotonic()
                 self.refresh(Region(0, y - top, self.size.width, 1))
 
     def repaint(self) -> None:
