@@ -91,10 +91,11 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         allowed_by=event.allowed_by or known.allowed_by,
         denials=_detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id),
     )
+    others = thread.calls if known.ended_at is None else [c for c in thread.calls if c is not known]
     thread = replace(
         thread,
         open_calls=tuple(c for c in thread.open_calls if c.id != ended.id),
-        calls=(*(c for c in thread.calls if c is not known), ended)[-MAX_CALLS:],
+        calls=(*others, ended)[-MAX_CALLS:],
     )
     thread = add_edits(record_denials(thread, ended, event.at), ended, event)
     if thread.platform is None:
@@ -217,10 +218,7 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
     policy = thread.policy_of(call)
     if policy is None and event.outcome == "denied":
         policy = _UNSTATED_SANDBOX
-    allowed = granted(thread, call)
-    if allowed == "outside" or event.sandboxed is False:
-        return ()
-    if allowed == "rule" and event.outcome != "denied":  # by Codex itself: then it ran inside
+    if event.sandboxed is False:
         return ()
     found = find_denials(
         call.script or call.text,
@@ -234,6 +232,10 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
         seatbelt=thread.platform != "linux",
         tool="command" if call.kind == "command" else call.tool,
     )
+    allowed = granted(thread, call) if found else None
+    # "denied" by Codex itself: then it ran inside in spite of a rule
+    if allowed == "outside" or (allowed == "rule" and event.outcome != "denied"):
+        return ()
     if call.script or call.text:
         return found
     # what ran is in a part of the file that was not read: it may have shown a text
@@ -309,13 +311,15 @@ def _observed(thread: Thread, call: Call, at: float, **facts: Any) -> SandboxObs
 
 def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
     """Add what became of an access that the policy decides: its sandbox refused it, or a host answered."""
+    script = call.script or call.text
+    if not (call.denials or may_connect(script)):
+        return thread
     policy, allowed = thread.policy_of(call), granted(thread, call)
     if thread.agent != "codex" or policy is None or call.by_user or call.outcome == "running":
         return thread
     refused = next((each for each in call.denials if _is_sandboxs(thread, policy, each)), None)
     host = None
-    script = call.script or call.text
-    if may_connect(script) and not call.denials and allowed != "more":
+    if not call.denials and allowed != "more":
         # one-shot commands start faster without the grammar
         from agentdash.sandbox.denials.network import reached_host  # noqa: PLC0415
 
