@@ -224,13 +224,18 @@ class Publisher:
 
     def _as_written(self, worker: Worker) -> Worker:
         """Return a worker without secrets, and without what is long and not shown by `status`."""
-        before = self._written.get(worker.id)
-        if before is not None and before[0] is worker:
-            return before[1]
+        before, written = self._written.get(worker.id, (None, None))
+        if before is worker and written is not None:
+            return written
         pane = replace(worker.pane, screen=()) if worker.pane else None
-        calls = worker.calls[:_MAX_CALLS]
-        masked: Worker = mask_fields(replace(worker, pane=pane, calls=calls, moments=()))
-        return masked
+        shown = replace(worker, pane=pane, calls=worker.calls[:_MAX_CALLS], moments=())
+        changes = {
+            name: getattr(written, name)
+            if getattr(before, name, self) is getattr(worker, name)
+            else mask_fields(getattr(shown, name))
+            for name in Worker.__struct_fields__
+        }
+        return replace(worker, **changes)
 
     def keeper(self) -> int | None:
         """Return the pid of another agentdash that writes the file, or None: this one does, from now on.

@@ -148,10 +148,18 @@ def row_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
     worker = item[1]
     if worker.needs_you and cells < CARDS_BELOW_CELLS:
         return _card(item, cells, look)
-    fact = fact_of(worker)
-    if not worker.needs_you or cell_len(f"{fact.what} {fact.object}".strip()) <= layout.main_cells:
+    if row_height(item, layout, cells, look) == 1:
         return [layout.line(item, look)]
     return _two_lines(item, layout, cells, look)
+
+
+def row_height(item: Item, layout: Layout, cells: int, look: Look) -> int:
+    """Return the number of these lines."""
+    worker, fact = item[1], fact_of(item[1])
+    if worker.needs_you and cells < CARDS_BELOW_CELLS:
+        return len(_card(item, cells, look))
+    fits = cell_len(f"{fact.what} {fact.object}".strip()) <= layout.main_cells
+    return 1 if fits or not worker.needs_you else 2
 
 
 def sandbox_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:

@@ -14,7 +14,15 @@ from typing import Final
 from textual.message import Message
 
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.fleet.cells import COLUMNS, SANDBOX_COLUMNS, Layout, layout, row_lines, sandbox_lines
+from agentdash.tui.fleet.cells import (
+    COLUMNS,
+    SANDBOX_COLUMNS,
+    Layout,
+    layout,
+    row_height,
+    row_lines,
+    sandbox_lines,
+)
 from agentdash.tui.fleet.rows import Head, Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
@@ -115,8 +123,10 @@ class FleetList(Choices):
         return fit(spans, max(1, self.room), self.look.glyphs.ellipsis)
 
     def _height(self, index: int) -> int:
-        may_be_more = self._shows_sandboxes or self._by_id[self.rows[index].id].needs_you
-        return len(self._lines(index)) if may_be_more else 1
+        if self._shows_sandboxes:
+            return len(self._lines(index))
+        row = self.rows[index]
+        return row_height((row, self._by_id[row.id]), self.column_layout, self.room - _EDGES_CELLS, self.look)
 
     def lines_of(self, index: int) -> list[Line]:
         """Return the lines of a row."""
