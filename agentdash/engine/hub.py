@@ -52,7 +52,7 @@ _COST_FACTOR: Final = 20
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
 for each, drawing included: 5 % of a core, between the two intervals. More would delay a worker that reports
 twice a second: drawing takes 15 ms."""
-_SAVED_S: Final = 1.5
+_SAVED_S: Final = 5.0
 """Of a pause, by which the next snapshots may be earlier: some follow each other at the shortest interval."""
 _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded, AttentionRecalled)
 """Events that may mean that a worker needs a person, and what a person did: they do not wait for the longer
