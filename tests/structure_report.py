@@ -3,8 +3,6 @@
 CONTRIBUTING.md has the limits that these figures are held to.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 import tomllib

@@ -4,8 +4,6 @@ The installed program reads each home as its owner's would. Printed are a row fo
 crashes, and all denials and verdicts with their lines, for reading by eye. Nothing in FOLDER is changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

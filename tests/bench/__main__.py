@@ -6,8 +6,6 @@ python -m tests.bench                      all of it (about 20 minutes; writes 1
 python -m tests.bench pairs growth         beside the peers, with ratios, and how costs grow (5 minutes)
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

@@ -4,8 +4,6 @@ CPU time of pure functions. The worst case of linking: all panes and threads in 
 tied by a process.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is measured: CPU time, wakeups and memory; unlike wall time, what else runs hardly changes these."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

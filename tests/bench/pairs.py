@@ -10,8 +10,6 @@ For figures of the dashboard alone, as root, in pid and mount namespaces of its 
         mount --bind /dev/pts/ptmx /dev/ptmx && TMUX_TMPDIR=$(mktemp -d) exec python -m tests.bench pairs'
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@ reasoning, patches, token counts, compactions; few commands print an environment
 Sizes are heavy-tailed. A modelled home, not one of a user; the same for one seed and one Python.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

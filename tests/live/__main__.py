@@ -7,8 +7,6 @@ that fails is a difference. Exit code 1 where there is one, 2 where a release ca
 
 # ruff: noqa: T201 - it prints its rows
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

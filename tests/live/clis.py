@@ -3,8 +3,6 @@
 They are installed once with npm, into $AGENTDASH_TEST_CACHE or ~/.cache/agentdash-tests.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Fixtures of the live tests. They fail, rather than skip, where npm or tmux is missing."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ a client is initialized.
 
 # ruff: noqa: T201 - the test reads what it prints
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

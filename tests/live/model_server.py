@@ -24,8 +24,6 @@ summaries) take none. A step is one of
     {..., "headers": {NAME: VALUE}}                    further headers of the answer
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

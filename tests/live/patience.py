@@ -1,7 +1,5 @@
 """Time limits of the live tests: of a quiet machine, scaled by how slow this one is."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

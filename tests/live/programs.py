@@ -1,7 +1,5 @@
 """Programs: written, and run to their ends."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Sequence

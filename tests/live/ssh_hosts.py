@@ -3,8 +3,6 @@
 Both run the agentdash of this checkout over a lab, as the program `agentdash` in a directory of their own.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import random

@@ -1,7 +1,5 @@
 """Processes in pseudo-terminals of their own."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What was allowed in a real Codex 0.171 is no danger: by a rule, by a grant, and in memory of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """What people asked for, with real workers: notices and their recipes, usage limits, labels and pins, the
 diff of a directory, and files that two workers edit."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

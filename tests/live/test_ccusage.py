@@ -1,7 +1,5 @@
 """Tokens beside those that `ccusage` counts in the same files, to the token; costs beside its costs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A real Claude Code in every case of its sandbox: what agentdash finds while it runs, and afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping

@@ -1,11 +1,9 @@
 """Real Codex workers of other hosts, over sshd and in a container; and which ssh connections are shared."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +230,7 @@ def false_master(folder: Path, *wrapper: str) -> Iterator[None]:
     ids=["its own", "another program", "in a sandbox", "none"],
 )
 async def test_only_a_proven_master_is_used(
-    host: SshHost, tmp_path: Path, master: Callable[[Path], contextmanager[None]], is_shared: bool
+    host: SshHost, tmp_path: Path, master: Callable[[Path], AbstractContextManager[None]], is_shared: bool
 ) -> None:
     """The agentdash there prints its connection: one for all that share it."""
     settings = HostSettings(command=str(host.agentdash))

@@ -1,7 +1,5 @@
 """Evidence and answers that outlive processes and panes, for one-shot commands with a real Codex."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """`agentdash mcp` as real agents use it: they start it outside their sandbox, and read its answers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

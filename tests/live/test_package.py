@@ -1,7 +1,5 @@
 """The package: built, installed into an empty environment, and run from there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

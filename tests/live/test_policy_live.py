@@ -1,7 +1,5 @@
 """Predicted write access of random policies, compared with a process in Codex's own sandbox."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The process sensor over real processes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

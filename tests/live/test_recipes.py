@@ -1,8 +1,6 @@
 """Every command of README and the documentation is run: here, or by the test that is named; and completion in
 bash, zsh and fish, as the documentation sets it up, by tab in a terminal."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

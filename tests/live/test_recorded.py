@@ -1,7 +1,5 @@
 """A recorded run of a real Codex in tmux: its replay from files shows what live has shown."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

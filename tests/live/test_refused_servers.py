@@ -1,8 +1,6 @@
 """What listens where a tmux server is expected, and is none outside every sandbox: nothing is sent to it,
 and nothing of it is run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -5,8 +5,6 @@ the command for one run and as lines pasted into a `config.toml` that has tables
 succeeds, and nothing else opens.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

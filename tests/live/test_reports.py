@@ -1,7 +1,5 @@
 """What users reported, as they typed it, with real Codex releases: live, and from the files alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Signals, stopped processes, vanished and missing terminals: real processes in real terminals."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

@@ -1,7 +1,5 @@
 """`agentdash split` in a real tmux: its place, and when it closes."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -3,8 +3,6 @@
 A walk goes through the states of a CLI: each step causes a state, with the words on the screen that show it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,8 +1,6 @@
 """A supervising agent that follows the README's paragraph for AGENTS.md, with real workers: beside them, and
 inside Codex's sandbox, where `status`, `wait` and `explain` read the status file."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

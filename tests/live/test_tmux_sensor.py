@@ -1,7 +1,5 @@
 """The tmux sensor over real tmux servers."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

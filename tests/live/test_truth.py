@@ -1,8 +1,6 @@
 """The live sources beside a real Codex: files, panes, processes and feed become the right workers, with what
 was configured, applied and observed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex

@@ -1,8 +1,6 @@
 """A real Codex sends the same to its model provider, and keeps the same files, whether agentdash looks or
 not; and what its status feed tells."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Real Gemini CLI, Qwen Code, OpenCode, Kilo, Copilot CLI: states, sessions, sandboxes, as they run."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
@@ -10,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentdash.agents.session_logs import chats
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.session_logs import unsorted_logs
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.replay.library.search import TextSearch
@@ -81,7 +80,7 @@ async def test_states_and_session(workers: OpenLab, agent: str, monkeypatch: pyt
     monkeypatch.setenv("HOME", str(lab.user))
     for variable in ("GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    (past,) = audit([path for _, path in chats()]).threads
+    (past,) = audit(unsorted_logs(ClaudeHome(lab.user / ".claude"), lambda _: None)).threads
     assert (past.agent, past.cwd, past.problem) == (agent, str(lab.workspace), None)
     search = TextSearch("echo went", [Path(past.file)])
     list(search.steps())

@@ -1,7 +1,5 @@
 """Real programs in panes of private tmux servers, with a home, a workspace and a scripted model."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

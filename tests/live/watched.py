@@ -1,7 +1,5 @@
 """A hub over a lab, and waiting for its snapshots."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress

@@ -7,8 +7,6 @@ output shows of that is compared.
     python -m tests.oracle.denial_probes --seed 1 --count 5000 [--sandbox bwrap|landlock|codex|none]
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import re

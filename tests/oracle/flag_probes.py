@@ -6,8 +6,6 @@ read of them must never contradict the flags.
     python -m tests.oracle.flag_probes --seed 1 --count 1000    # prints how much is read, and what is wrong
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

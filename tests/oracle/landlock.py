@@ -3,8 +3,6 @@
 python landlock.py WRITABLE[:WRITABLE...] COMMAND...
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -4,8 +4,6 @@ The seeds are fixed; `python -m tests.oracle.denial_probes --seed N --count 5000
 and prints how much is found.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Flags read from scripts that were really run never contradict their environment."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

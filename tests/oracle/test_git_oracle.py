@@ -1,8 +1,6 @@
 """What is read of git repositories, against git itself, over random histories; and that nothing which a
 repository configures is run."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

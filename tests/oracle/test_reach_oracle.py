@@ -5,8 +5,6 @@ this machine; each is tried by a process inside (`reach_inside.py`). Nothing tha
 impossible, and nothing that it cannot may be called possible: what is not known may be either.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -9,8 +9,6 @@ was not read is stated.
 
 # ruff: noqa: T201 - it prints its rows; a part imports what it needs
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The table of faults in files, names, settings and environments, for `python -m tests.torture`."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Scenes: faults of what runs beside agentdash, for `python -m tests.torture`."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

@@ -1,7 +1,5 @@
 """The table of faults in a short form: `python -m tests.torture` runs all of it."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Damaged journals: torn at every byte, with foreign lines, on a full disk."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

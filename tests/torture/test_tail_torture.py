@@ -1,8 +1,6 @@
 """Files that are appended to, truncated, replaced, moved, compressed and deleted at random, also while they
 are read: after each sweep the follower is right."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

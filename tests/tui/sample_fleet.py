@@ -1,7 +1,5 @@
 """Fleets for tests: every state, verdict and direction, deep trees, wide names, text like markup."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A library for tests: families, forks, every kind of ending, bad files, long and wide names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lists of lines: what is painted and laid out again when they change."""
 
-from __future__ import annotations
-
 from typing import ClassVar, get_args
 
 import pytest

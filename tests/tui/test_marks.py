@@ -1,7 +1,5 @@
 """What stands in a row beside what a worker does, and the usage limits in the header."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,8 +1,6 @@
 """The real screens of `tests/data/panes`: one file for each version of a CLI, each capture behind a line of
 JSON that names it."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

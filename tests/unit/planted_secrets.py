@@ -1,7 +1,5 @@
 """Texts with planted secrets: `{S}` short, `{L}` long, `{U}` upper case, `{H}` hexadecimal."""
 
-from __future__ import annotations
-
 import re
 
 SHORT = "S3cretCanary01"

@@ -1,7 +1,5 @@
 """Apply the changes that a log follower reports, and check them against each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any

@@ -1,7 +1,5 @@
 """Rollouts for tests: recorded ones, and constructed lines."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Build short streams of events, and what they reduce to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Identification of worker CLIs by their argument vectors."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Session logs under any name, and from the standard input: replayed, exported and checked as any other."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

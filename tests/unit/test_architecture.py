@@ -1,7 +1,5 @@
 """Architecture rules: imports between packages, purity, and lazy imports."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -3,8 +3,6 @@
 The truth of each case is the same story with the whole log read first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

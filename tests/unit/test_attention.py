@@ -1,7 +1,5 @@
 """Which workers need the user: alive, since the last look, acknowledged, past, stopped by a usage limit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is kept of a session does not grow with its length: after four times as many events it is as much."""
 
-from __future__ import annotations
-
 import gc
 import re
 import sys

@@ -1,7 +1,5 @@
 """Lines of `status --watch` and sentences of `status --follow`: a clock that ticks is neither."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """What tool calls changed: by real sessions whose workspaces are known, and constructed patches."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -4,8 +4,6 @@ The files of tests/data/chats were written by the real CLIs with a scripted mode
 error; OpenCode's goes on with an answer under way.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`check` for CI: what fails it, and the formats as their readers parse them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

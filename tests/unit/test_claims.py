@@ -1,7 +1,5 @@
 """Who a process says that it belongs to counts only together with what it descends from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

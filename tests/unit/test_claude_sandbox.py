@@ -1,7 +1,5 @@
 """Findings about the sandbox of Claude Code, from recorded transcripts with known truth and from settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Claude Code's session files: reading, reused pids, and precedence over the screen."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sessions of Claude Code in the library, `sessions`, search, replay and exports, as those of Codex."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Transcripts of real Claude Code (tests/data/claude): every record is understood, and correctly."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands, run as processes: exit codes, messages, and whole documents."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

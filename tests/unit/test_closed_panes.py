@@ -1,7 +1,5 @@
 """A pane that closed before its worker's session file was read is tied to the thread that this file names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from unittest.mock import ANY
 

@@ -1,7 +1,5 @@
 """Codex's arguments and configuration files as requests; the truth is in tests/live/test_requested.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

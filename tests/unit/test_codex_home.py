@@ -1,7 +1,5 @@
 """The layout of a Codex home: rollouts, lines, names, locks, problems."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Codex's log database, with the schema and the texts of 0.138 and 0.169."""
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Iterator

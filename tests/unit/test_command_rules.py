@@ -1,7 +1,5 @@
 """Rules that let commands out of Codex's sandbox: what they fit, where they are read, what follows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options from flags, environment variables, file and defaults; problems of a file with their lines."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The denial ledger: everything that a sandbox refused stays on record, got past or not."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 import pytest

@@ -1,7 +1,5 @@
 """The search for lines that may report a denial: the same lines with the library and without it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What programs print when a sandbox refuses, and what only looks like it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

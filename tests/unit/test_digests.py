@@ -1,7 +1,5 @@
 """Digests of session files: what a second run knows without reading, and when it reads again."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

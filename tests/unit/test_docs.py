@@ -1,7 +1,5 @@
 """README and the documentation name what there is; generated pages and pictures are current."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The checks of `agentdash doctor` and their advice."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`status --json=FIELDS`, and the schemas of documents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

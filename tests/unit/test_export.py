@@ -1,7 +1,5 @@
 """Exports: complete, inert (no markup of the session is active), and free of redacted words."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

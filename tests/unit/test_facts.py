@@ -1,7 +1,5 @@
 """The short fact of a worker: what it needs, with its object whole."""
 
-from __future__ import annotations
-
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.judge.states import facts
 from agentdash.model import events as e

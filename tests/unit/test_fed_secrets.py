@@ -1,8 +1,6 @@
 """Secrets on their way into a program that reads one are masked, at any depth of quoting; what is no secret
 stays."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files that others may have replaced: opened only if regular, without blocking, up to a limit."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Findings of threads: observations against policies, parents, mounts; denials; tmux across the boundary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

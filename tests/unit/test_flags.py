@@ -1,7 +1,5 @@
 """What an output proves about the sandbox flags of the command's own environment, and what it does not."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentdash.engine.detect import restraints

@@ -1,7 +1,5 @@
 """Tests for `agentdash.folders`: the directories are those of `platformdirs`, which Textual needs anyway."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import platformdirs

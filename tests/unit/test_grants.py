@@ -1,7 +1,5 @@
 """What `request_permissions` granted is part of the policy in force, for its scope; shapes as of 0.171.0."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The guide has a section for each state and each kind of finding, which `explain` prints."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A server behind Codex's control socket that answers anything but what Codex does: its harm has bounds."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

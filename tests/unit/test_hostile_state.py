@@ -1,8 +1,6 @@
 """The state directory, when something that is watched may write there: links, pipes, foreign databases,
 forged texts. Nothing outside it is changed or removed, nothing hangs, and no text is shown as it is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Workers of several hosts on the command line: real agentdash processes behind command templates."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The hub: sources in, snapshots out; failures of sources and of the engine are part of the snapshot."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager

@@ -1,7 +1,5 @@
 """Journals: what was recorded is read back as events and as a fleet, in parts, and bounded."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Iterable

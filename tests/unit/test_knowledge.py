@@ -1,7 +1,5 @@
 """How well each worker CLI is known, and which version is installed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

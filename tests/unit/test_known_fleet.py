@@ -1,7 +1,5 @@
 """What a journal restores of a fleet."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """The policy in a launcher's arguments, in all of their formats."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

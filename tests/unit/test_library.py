@@ -1,7 +1,5 @@
 """The library of past sessions: entries, families, filter, full-text search."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """`agentdash line`: what it shows, from which file, and how little it imports."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

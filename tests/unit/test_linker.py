@@ -1,7 +1,5 @@
 """Links between threads, processes and panes, with their evidence."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Facts of real processes read from /proc, and their filtering."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

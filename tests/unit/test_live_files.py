@@ -1,7 +1,5 @@
 """Live sources over a Codex home: the snapshot follows every change of its files."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

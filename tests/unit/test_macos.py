@@ -1,7 +1,5 @@
 """The macOS sandbox check with a fake library: the real one exists on macOS only."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """`agentdash mcp`: what the official SDK's client gets from it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The memory file: observations and pane occupants that outlive their processes."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

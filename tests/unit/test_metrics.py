@@ -1,7 +1,5 @@
 """`agentdash metrics`: its text as Prometheus's own parser reads it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families

@@ -1,7 +1,5 @@
 """Mount tables: read from mountinfo, and resolved as the kernel does."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import sys

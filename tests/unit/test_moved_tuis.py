@@ -3,8 +3,6 @@
 The screens are those of Codex 0.169.0, at 120 columns, without their empty rows.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agentdash.engine.link.linker import link_fleet

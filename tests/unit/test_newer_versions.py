@@ -1,8 +1,6 @@
 """A version that is newer than all that were measured loses no layer, no state, no finding and no row: it is
 read by the rules of the newest measured one, and that is said."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Notices: when they are due, what their document keeps to itself, and what sends them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

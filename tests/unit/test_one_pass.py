@@ -1,7 +1,5 @@
 """A single pass, as `status` and `explain` make it, knows what was seen of threads before."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

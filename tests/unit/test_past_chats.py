@@ -4,8 +4,6 @@ The files of tests/data/chats were written by the real CLIs with a scripted mode
 error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Who listens on a Unix socket: by real processes, confined and not."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Secrets planted in sessions: in prompts, commands, outputs and names. None is printed or kept."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sqlite3

@@ -1,7 +1,5 @@
 """Policies of every era in one shape, and what they let a command write."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

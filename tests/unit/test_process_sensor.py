@@ -1,7 +1,5 @@
 """The process sensor over a fake machine, where forks, execs and reused pids happen on demand."""
 
-from __future__ import annotations
-
 import os
 
 import msgspec

@@ -1,7 +1,5 @@
 """Which programs are started, and with which variables."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

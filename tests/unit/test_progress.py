@@ -1,7 +1,5 @@
 """The progress line of long operations, and `check` in several processes."""
 
-from __future__ import annotations
-
 import io
 import multiprocessing
 import os

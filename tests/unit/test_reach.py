@@ -1,8 +1,6 @@
 """`agentdash reach`: targets, policies, the union over processes and the fleet. What a process may do with a
 path is compared with real sandboxes in tests/oracle/test_reach_oracle.py."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

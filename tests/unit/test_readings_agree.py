@@ -1,7 +1,5 @@
 """check, status, library, replay and export say the same of every session, also of odd ones."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """What real sessions contain: forms of denials, with controls in which the same words mean something else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

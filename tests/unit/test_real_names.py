@@ -1,7 +1,5 @@
 """The name of a session is what its user asked, whatever stands around that in the records."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

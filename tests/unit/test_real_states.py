@@ -3,8 +3,6 @@
 No screen ends a turn that the CLI's own status or its record says is open; trying again is work.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 

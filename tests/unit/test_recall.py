@@ -1,7 +1,5 @@
 """Facts of earlier looks: observations under the policy they were made under, and workers of past panes."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """What was seen of a thread while it ran counts in its past: at its time in a replay, and in every list."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

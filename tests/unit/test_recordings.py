@@ -1,7 +1,5 @@
 """Recordings of eleven Codex releases, from bytes to verdicts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

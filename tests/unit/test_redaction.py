@@ -1,7 +1,5 @@
 """Redaction: every text field of a report is walked with canaries."""
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 from typing import Any

@@ -1,7 +1,5 @@
 """Reducing: independent of batches, bounded, and without changing any fleet that was returned."""
 
-from __future__ import annotations
-
 import pickle
 
 from hypothesis import given

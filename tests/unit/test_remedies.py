@@ -3,8 +3,6 @@
 `tests/live/test_remedies.py` applies them to the real Codex.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """`codex exec --remote`: a server runs the thread, in a directory of its own (0.171)."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentdash.model import events as e

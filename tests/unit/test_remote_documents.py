@@ -1,7 +1,5 @@
 """Workers of other hosts: their documents become rows that state the same, whatever else is in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """The link to a host, against commands that behave as hosts do: well, badly, and not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator

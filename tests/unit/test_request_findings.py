@@ -4,8 +4,6 @@ Where it was not given, the setting that decides is named with file and line, in
 no remedy is what was asked for already.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """Recorded rollouts of real Codex versions: no unknown line, each fact once, the same facts from every
 version."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tool calls of all versions: kinds, texts and endings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

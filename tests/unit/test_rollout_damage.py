@@ -1,7 +1,5 @@
 """Torn, foreign, hostile and unknown lines: counted, never fatal, and sanitized."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Lines of versions and features without a recording, constructed from the reference."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Files that two live workers have edited: which edits records name, and whose files are the same."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Sanitizing: no text that controls a terminal gets through."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

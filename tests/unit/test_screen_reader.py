@@ -1,7 +1,5 @@
 """Screen rules against real screens of worker CLIs, and against screens that resemble them."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter

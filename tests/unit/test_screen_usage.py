@@ -1,7 +1,5 @@
 """Model, context and cost as worker CLIs show them below their input box, on all recorded screens."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """The shell script of a command is kept as written, whatever form the call has."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

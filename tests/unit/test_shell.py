@@ -1,7 +1,5 @@
 """Shell completion and the manual page."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

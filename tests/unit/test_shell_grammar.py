@@ -1,7 +1,5 @@
 """Shell scripts are parsed as shells read them; others are refused, and hostile ones soon."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

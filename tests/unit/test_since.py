@@ -1,7 +1,5 @@
 """`agentdash since`: planted truths are all reported, nothing else is, and in 20 lines."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A session of which only head and tail are read has the policy that the whole log states."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """State history, settling and stalling: functions of events and times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import given

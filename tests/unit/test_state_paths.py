@@ -1,7 +1,5 @@
 """Where worker CLIs keep their state, and which of it a policy or a sandbox denies."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

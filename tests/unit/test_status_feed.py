@@ -1,7 +1,5 @@
 """The status feed against a fake app-server that records every frame it receives."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

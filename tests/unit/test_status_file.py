@@ -1,7 +1,5 @@
 """The status file: who writes it, when, and what those inside a sandbox make of it."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """Clocks step back in the middle of a session: what is said of it is decided by the order of its lines."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
 from pathlib import Path

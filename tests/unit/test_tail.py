@@ -1,7 +1,5 @@
 """Following log files: growth, skimming, truncation, replacement, renames, compression, and file events."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

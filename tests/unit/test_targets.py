@@ -1,7 +1,5 @@
 """Targets of the command line: workers by pane, of one server or several, present or past."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Signals that end a process."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a terminal sends: what no parser understands is dropped, and what follows is read."""
 
-from __future__ import annotations
-
 import pytest
 from textual.events import Key
 

@@ -1,7 +1,5 @@
 """Every state of threads and panes, with its evidence."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

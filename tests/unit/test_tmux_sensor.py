@@ -1,7 +1,5 @@
 """The tmux sensor over a scripted `tmux`: rows, screens and errors of several versions and systems."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

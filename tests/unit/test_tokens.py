@@ -1,7 +1,5 @@
 """Tokens of a thread by model, and what they cost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import date

@@ -1,7 +1,5 @@
 """The cache of workers: with it, each snapshot of a session equals the one that is built without."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

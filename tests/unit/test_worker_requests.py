@@ -1,7 +1,5 @@
 """What Gemini CLI, Qwen Code and OpenCode were asked for: arguments, variables, settings."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sandbox of worker CLIs in panes: asked for and there, what built it, and what it denied."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

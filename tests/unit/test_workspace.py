@@ -1,7 +1,5 @@
 """One pane, many threads: a Codex TUI with side chats in a column of its own (0.171, `ctrl-x s`)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Files that agentdash 0.1.0 wrote are still read: event tags on disk are explicit strings, not class
 names."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 What shows a message comes last in a walk: for five seconds the message hides the hints.
 """
 
-from __future__ import annotations
-
 import re
 
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS, WORKER_HINTS

@@ -1,7 +1,5 @@
 """Real workers in one tmux server: Codex waiting, at work, done, denied, with a child; and Claude Code."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """What the keys of a replay do, and those of the library."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

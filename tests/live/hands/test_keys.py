@@ -1,7 +1,5 @@
 """Every key of every screen, and every click, does what footer and help say; nothing ends."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Keys at times and places where they mean nothing: nothing ends, no action fails, and the next key works."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 
