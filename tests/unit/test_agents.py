@@ -3,6 +3,7 @@
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,17 @@ RECORDED = [
 identities."""
 
 
+def identity(argv: list[str], exe: str | None = None) -> str | None:
+    found = identify(argv, exe)
+    return f"{found.agent} {found.role}" if found else None
+
+
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"{row['from'].split('/')[0]}-{row['name']}")
-def test_recorded_processes(row: dict[str, object]) -> None:
-    found = identify(row["argv"], row["exe"])
-    assert (f"{found.agent} {found.role}" if found else None) == row["agent"]
+def test_recorded_processes(row: dict[str, Any]) -> None:
+    assert identity(row["argv"], row["exe"]) == row["agent"]
+
+
+CURSOR = "/home/u/.local/share/cursor-agent/versions/1/index.js"
 
 
 @pytest.mark.parametrize(
@@ -34,17 +42,8 @@ def test_recorded_processes(row: dict[str, object]) -> None:
         ("bun run /home/u/.bun/bin/opencode run hello", "opencode worker"),
         ("python3.12 -m aider --model x", "aider worker"),
         ("bash -e /usr/local/bin/codex exec hi", "codex worker"),
-        (
-            (
-                "/home/u/.local/bin/cursor-agent --use-system-ca "
-                "/home/u/.local/share/cursor-agent/versions/1/index.js"
-            ),
-            "cursor worker",
-        ),
-        (
-            "/home/u/.local/bin/agent /home/u/.local/share/cursor-agent/versions/1/index.js",
-            None,
-        ),  # nothing shows that this runs a script
+        (f"/home/u/.local/bin/cursor-agent --use-system-ca {CURSOR}", "cursor worker"),
+        (f"/home/u/.local/bin/agent {CURSOR}", None),  # nothing shows that this runs a script
         ("/home/u/.local/share/claude/versions/2.1.197 --resume", "claude worker"),
         # programs that mention them, or are shipped with them
         ("vim codex", None),
@@ -68,8 +67,7 @@ def test_recorded_processes(row: dict[str, object]) -> None:
     ],
 )
 def test_command_lines(line: str, expected: str | None) -> None:
-    found = identify(line.split())
-    assert (f"{found.agent} {found.role}" if found else None) == expected
+    assert identity(line.split()) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,8 +90,7 @@ def test_command_lines(line: str, expected: str | None) -> None:
     ],
 )  # fmt: skip
 def test_a_program_under_another_name(argv: list[str], exe: str, expected: str | None) -> None:
-    found = identify(argv, exe)
-    assert (f"{found.agent} {found.role}" if found else None) == expected
+    assert identity(argv, exe) == expected
 
 
 def test_every_toml_identifies_its_cli() -> None:
@@ -104,5 +101,4 @@ def test_every_toml_identifies_its_cli() -> None:
     } - {"any"}
     for name in names:
         program = {"cursor": "cursor-agent"}.get(name, name)
-        assert (found := identify([f"/usr/bin/{program}"])) is not None
-        assert (found.agent, found.role) == (name, "worker")
+        assert identity([f"/usr/bin/{program}"]) == f"{name} worker"

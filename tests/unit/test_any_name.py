@@ -14,7 +14,7 @@ from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.session_logs import log_of
 from agentdash.cli import app
 from agentdash.replay.family import find_family
-from tests.unit.rollout_files import DATA, VERSIONS, all_files, files
+from tests.unit.rollout_files import DATA, VERSIONS, files
 
 NO_HOME = CodexHome(Path("/nonexistent"))
 TRANSCRIPTS = sorted((DATA / "claude").glob("*/*/**/*.jsonl"))
@@ -48,13 +48,6 @@ def check_of(*arguments: object, stdin: bytes | None = None) -> dict[str, tuple[
     return {
         thread["id"]: (thread["state"], thread["verdict"], thread["agent"]) for thread in document["threads"]
     }
-
-
-@pytest.mark.parametrize("path", all_files()[::7], ids=lambda path: "/".join(path.parts[-3:-1]))
-def test_thread_of_a_rollout_is_in_its_first_line(path: Path, tmp_path: Path) -> None:
-    log = log_of(Path(shutil.copy(path, tmp_path / "session (1).jsonl")))
-    assert log is not None
-    assert (log.thread, log.agent) == (thread_id(path), "codex")
 
 
 def test_thread_of_a_transcript_is_in_its_first_lines(tmp_path: Path) -> None:

@@ -115,18 +115,14 @@ def test_every_form_of_a_call(tool: object) -> None:
 
 def test_applied_changes_of_old_events() -> None:
     new = FileChange(path="/a", kind="add", diff="+x", added=1)
-    moved = FileChange(
-        path="/b", kind="update", diff="@@ -1 +1 @@\n-x\n+y", moved_to="/c", added=1, removed=1
-    )
-    detail = {"unified_diff": "@@ -1 +1 @@\n-x\n+y\n", "move_path": "/c"}
+    diff = "@@ -1 +1 @@\n-x\n+y"
+    moved = FileChange(path="/b", kind="update", diff=diff, moved_to="/c", added=1, removed=1)
+    detail = {"unified_diff": f"{diff}\n", "move_path": "/c"}
     assert applied_changes({"/a": {"add": {"content": "x\n"}}, "/b": {"update": detail}}) == (new, moved)
-    assert applied_changes({"/a": {"type": "add", "content": "x"}, "/b": detail | {"type": "update"}}) == (
-        new,
-        moved,
-    )
-    assert applied_changes({"/a": None, "/b": {"type": "update"}, "/c": {"type": 1}}) == (
-        FileChange(path="/b", kind="update"),
-    )
+    typed = {"/a": {"type": "add", "content": "x"}, "/b": detail | {"type": "update"}}
+    assert applied_changes(typed) == (new, moved)
+    odd = {"/a": None, "/b": {"type": "update"}, "/c": {"type": 1}}
+    assert applied_changes(odd) == (FileChange(path="/b", kind="update"),)
 
 
 def test_claude_asks_without_context() -> None:

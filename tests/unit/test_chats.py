@@ -33,10 +33,22 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.unit.story import HOST, PANE, pane, polled, process, worker
+from tests.unit.story import PANE, in_pane, polled, worker
 
 DATA = Path(__file__).parents[1] / "data" / "chats"
-DATABASES = {"opencode": "opencode-1.18.33.sql", "kilo": "kilo-7.7.7.sql"}
+PLACES = {
+    "gemini": (".gemini/tmp/ws/chats/session-2026-11-22T10-20-ac212fb5.jsonl", "gemini-0.61.0.jsonl"),
+    "copilot": (
+        ".copilot/session-state/ee3cba9e-fc4b-4ce3-8b4e-772f58b4cf54/events.jsonl",
+        "copilot-1.0.102.jsonl",
+    ),
+    "qwen": (
+        ".qwen/projects/-home-dev-ws/chats/3ee37def-86c5-4f3f-8017-54c65926e69a.jsonl",
+        "qwen-0.15.10.jsonl",
+    ),
+    "opencode": (".local/share/opencode/opencode.db", "opencode-1.18.33.sql"),
+    "kilo": (".local/share/kilo/kilo.db", "kilo-7.7.7.sql"),
+}
 STARTED = 1_795_342_700.0
 """Before the recorded sessions began."""
 
@@ -76,24 +88,13 @@ def running(
 
 def prepare(agent: str, home: Path) -> Path:
     """Put a recorded session where the CLI would have it; return its file."""
-    if agent in DATABASES:
-        path = home / f".local/share/{agent}/{agent}.db"
-        path.parent.mkdir(parents=True)
-        with closing(sqlite3.connect(path)) as database, database:
-            database.executescript((DATA / DATABASES[agent]).read_text())
-        database.close()
-        return path
-    if agent == "gemini":
-        path = home / ".gemini/tmp/ws/chats/session-2026-11-22T10-20-ac212fb5.jsonl"
-        source = "gemini-0.61.0.jsonl"
-    elif agent == "copilot":
-        path = home / ".copilot/session-state/ee3cba9e-fc4b-4ce3-8b4e-772f58b4cf54/events.jsonl"
-        source = "copilot-1.0.102.jsonl"
-    else:
-        path = home / ".qwen/projects/-home-dev-ws/chats/3ee37def-86c5-4f3f-8017-54c65926e69a.jsonl"
-        source = "qwen-0.15.10.jsonl"
+    place, source = PLACES[agent]
+    path = home / place
     path.parent.mkdir(parents=True)
-    path.write_bytes((DATA / source).read_bytes())
+    if source.endswith(".sql"):
+        changed(path, (DATA / source).read_text())
+    else:
+        path.write_bytes((DATA / source).read_bytes())
     if agent == "gemini":
         (home / ".gemini/projects.json").write_text('{"projects": {"/home/dev/ws": "ws"}}')
     if agent == "copilot":
@@ -119,9 +120,15 @@ def reader_of(agent: str) -> SessionFiles:
     return OpencodeSessions(KILO_DATABASE) if agent == "kilo" else OpencodeSessions()
 
 
-def chat_of(agent: str, home: Path) -> Chat:
+def session_of(process: Process, *, is_alone: bool = True) -> tuple[str | None, str] | None:
+    """Return the session of a process, and the evidence; None without one."""
+    seen = reader_of(process.agent or "").read(process, STARTED + 100, is_alone=is_alone)
+    return (seen.session, seen.chat.by if seen.chat else "") if seen else None
+
+
+def chat_of(agent: str, home: Path, reader: SessionFiles | None = None, at: float = 100) -> Chat:
     """Return the chat of the only worker of a home."""
-    seen = reader_of(agent).read(running(agent, home), STARTED + 100)
+    seen = (reader or reader_of(agent)).read(running(agent, home), STARTED + at)
     assert seen is not None
     assert seen.chat is not None
     return seen.chat
@@ -165,14 +172,11 @@ def test_chat_is_read_as_it_grows_as_it_is_read_at_once(tmp_path: Path, agent: s
     for number, size in enumerate([*range(0, len(whole), 700), len(whole)]):
         path.write_bytes(whole[:size])
         seen = reader.read(running(agent, tmp_path), STARTED + 100 + number)
-        turns.append(seen.chat.turn if seen is not None and seen.chat is not None else None)
-    assert seen is not None
-    assert (seen.chat, "open" in turns) == (at_once, True)
+        turns.append(seen.chat.turn if seen and seen.chat else None)
+    assert (chat_of(agent, tmp_path, reader, 499), "open" in turns) == (at_once, True)
     path.write_bytes(b"")  # begun anew
-    seen = reader.read(running(agent, tmp_path), STARTED + 500)
-    assert seen is not None
-    assert seen.chat is not None
-    assert (seen.chat.total, seen.chat.tool) == (None, None)
+    anew = chat_of(agent, tmp_path, reader, 500)
+    assert (anew.total, anew.tool) == (None, None)
 
 
 @pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode", "kilo"])
@@ -181,7 +185,7 @@ def test_session_of_another_time_or_directory_is_none_of_a_process(tmp_path: Pat
     os.utime(path, (STARTED + 50, STARTED + 50))
     later = running(agent, tmp_path, started=STARTED + 100_000)
     assert reader_of(agent).read(later, STARTED + 100_001) is None
-    assert reader_of(agent).read(running(agent, tmp_path, cwd="/home/dev"), STARTED + 100) is None
+    assert session_of(running(agent, tmp_path, cwd="/home/dev")) is None
 
 
 def test_interrupted_turn_and_sub_agent_of_copilot(tmp_path: Path) -> None:
@@ -200,44 +204,33 @@ def test_interrupted_turn_and_sub_agent_of_copilot(tmp_path: Path) -> None:
 
 def test_session_of_copilot_is_that_of_the_process_which_its_lock_names(tmp_path: Path) -> None:
     path = prepare("copilot", tmp_path)
-    seen = CopilotSessions().read(running("copilot", tmp_path, cwd="/elsewhere"), STARTED + 100)
-    assert seen is not None
-    assert (seen.session, seen.chat and seen.chat.by) == (
-        path.parent.name,
-        "inuse.10.lock in the directory of the session",
-    )
-    assert CopilotSessions().read(running("copilot", tmp_path, 11), STARTED + 100) is None
+    evidence = "inuse.10.lock in the directory of the session"
+    assert session_of(running("copilot", tmp_path, cwd="/elsewhere")) == (path.parent.name, evidence)
+    assert session_of(running("copilot", tmp_path, 11)) is None
     os.utime(lock(path), (STARTED - 50, STARTED - 50))  # of an earlier process with this number
-    assert CopilotSessions().read(running("copilot", tmp_path), STARTED + 100) is None
+    assert session_of(running("copilot", tmp_path)) is None
     lock(path)
     (path.parent.parent / "other").mkdir()
     other = path.parent.parent / "other" / path.name
     other.write_bytes(path.read_bytes())
     lock(other)
-    assert CopilotSessions().read(running("copilot", tmp_path), STARTED + 100) is None
+    assert session_of(running("copilot", tmp_path)) is None
 
 
 @pytest.mark.parametrize("agent", ["gemini", "qwen"])
 def test_of_two_chats_none_is_certain(tmp_path: Path, agent: str) -> None:
     path = prepare(agent, tmp_path)
     path.with_name(f"session-1{path.name}").write_bytes(path.read_bytes())
-    assert reader_of(agent).read(running(agent, tmp_path), STARTED + 100) is None
+    assert session_of(running(agent, tmp_path)) is None
 
 
 def test_of_two_sessions_the_named_one_counts(tmp_path: Path) -> None:
     path = prepare("opencode", tmp_path)
-    with closing(sqlite3.connect(path)) as database, database:
-        (ident,) = database.execute("SELECT id FROM session").fetchone()
-        database.execute("CREATE TABLE other AS SELECT * FROM session")
-        database.execute("UPDATE other SET id = 'ses_other'")
-        database.execute("INSERT INTO session SELECT * FROM other")
-    database.close()
-    unnamed = running("opencode", tmp_path)
-    assert OpencodeSessions().read(unnamed, STARTED + 100) is None
-    named = running("opencode", tmp_path, 10, "-s", ident)
-    seen = OpencodeSessions().read(named, STARTED + 100)
-    assert seen is not None
-    assert (seen.session, seen.chat.by if seen.chat else "") == (ident, f"its arguments name {ident}")
+    changed(path, "CREATE TABLE other AS SELECT * FROM session; UPDATE other SET id = 'ses_other'")
+    changed(path, "INSERT INTO session SELECT * FROM other")
+    assert session_of(running("opencode", tmp_path)) is None
+    named = running("opencode", tmp_path, 10, "-s", "ses_other")
+    assert session_of(named) == ("ses_other", "its arguments name ses_other")
 
 
 def listing(directory: Path) -> dict[str, tuple[int, str]]:
@@ -325,7 +318,6 @@ def changed(path: Path, script: str) -> None:
             if not index[0].startswith("sqlite_"):
                 database.execute(f"DROP INDEX {index[0]}")
         database.executescript(script)
-    database.close()
 
 
 @pytest.mark.parametrize(
@@ -418,12 +410,6 @@ def name_process(chat: Path, pid: int) -> Path:
     return path
 
 
-def session_by_qwen(process: Process, *, is_alone: bool = True) -> tuple[str | None, str] | None:
-    """Return the session of a Qwen Code, and the evidence; None without one."""
-    seen = QwenChats().read(process, STARTED + 100, is_alone=is_alone)
-    return (seen.session, seen.chat.by if seen.chat else "") if seen else None
-
-
 def test_session_of_qwen_is_that_of_the_process_which_its_file_names(tmp_path: Path) -> None:
     first = prepare("qwen", tmp_path)
     second = first.with_name("second.jsonl")
@@ -431,32 +417,22 @@ def test_session_of_qwen_is_that_of_the_process_which_its_file_names(tmp_path: P
     one, other = running("qwen", tmp_path, 10), running("qwen", tmp_path, 20)
     name_process(first, 10)
     name_process(second, 20)
-    assert session_by_qwen(one, is_alone=False) == (first.stem, f"{first.stem}.runtime.json has its pid")
-    assert session_by_qwen(other, is_alone=False) == ("second", "second.runtime.json has its pid")
-    assert session_by_qwen(running("qwen", tmp_path, 30)) is None  # the launcher of one of them
+    assert session_of(one, is_alone=False) == (first.stem, f"{first.stem}.runtime.json has its pid")
+    assert session_of(other, is_alone=False) == ("second", "second.runtime.json has its pid")
+    assert session_of(running("qwen", tmp_path, 30)) is None  # the launcher of one of them
     numbered = replace(other, kernel=Kernel(ns_pids=(20, 10)))  # has a pid namespace of its own
-    assert session_by_qwen(numbered) == (first.stem, f"{first.stem}.runtime.json has its pid")
+    assert session_of(numbered) == (first.stem, f"{first.stem}.runtime.json has its pid")
 
 
 # ---------------------------------------------------------------- what it is for
 
 
-def shown(chat: Chat, state: str | None = None) -> Worker:
+def shown(chat: Chat, state: str | None) -> Worker:
     """A worker with this session, and perhaps a screen that is read as a state."""
     key = ProcessKey(11, 85.0)
     seen = e.SessionSeen(at=90, key=key, agent="qwen", status=None, since=88.0, session="s1", chat=chat)
     reading = e.ScreenRead(at=95, key=PANE, agent="qwen", state=state, rule="qwen.working", text="…")
-    return worker(
-        [
-            e.HostSeen(at=80, platform="linux", kernel=HOST),
-            pane(title="Qwen - ws"),
-            process(10, started=80.0),
-            process(11, 10, started=85.0, agent="qwen"),
-            seen,
-            *([reading] if state else []),
-            *polled(110),
-        ]
-    )
+    return worker(in_pane("qwen"), seen, [reading] if state else [], polled(110))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,7 @@ import msgspec
 import pytest
 
 from agentdash.agents.claude.home import thread_id
-from agentdash.agents.claude.settings import (
-    ClaudeRequests,
-    parse_arguments,
-    parse_role,
-    read_request,
-)
+from agentdash.agents.claude.settings import ClaudeRequests, parse_arguments, parse_role, read_request
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.launchers import read_launcher
 from agentdash.collect.processes.env_filter import filter_environment
@@ -132,10 +127,8 @@ def test_later_files_outrank_earlier_ones(tmp_path: Path) -> None:
     found = asked(tmp_path)
     assert (found.policy.filesystem, found.policy.network) == (Filesystem.WORKSPACE, Network.MEDIATED)
     origin = found.origin(RequestField.FILESYSTEM)
-    assert (origin.layer, origin.file) == (
-        RequestLayer.PROJECT,
-        str(tmp_path / "ws/.claude/settings.local.json"),
-    )
+    assert origin.layer is RequestLayer.PROJECT
+    assert origin.file == str(tmp_path / "ws/.claude/settings.local.json")
     assert asked(tmp_path, "--settings", json.dumps(off)).policy.is_full_access
     assert asked(tmp_path, "--setting-sources", "project").policy.is_full_access
 
@@ -154,15 +147,18 @@ def test_parts_of_a_request(tmp_path: Path) -> None:
         },
     )
     found = asked(tmp_path)
-    assert set(found.policy.writable_roots) == {
-        str(tmp_path / "ws"),
-        str(tmp_path / "u/state"),
-        "/srv/x",
-        str(tmp_path / "ws/sub"),
-    }
+    own = {str(tmp_path / each) for each in ("ws", "u/state", "ws/sub")}
+    assert set(found.policy.writable_roots) == own | {"/srv/x"}
     assert found.policy.approval == "acceptEdits"
     assert found.excluded == ("docker *",)
     assert "s3cret" not in repr(found)
+
+
+def asked_in(cwd: Path, **env: str) -> Any:
+    """Return what a process with this environment asks for."""
+    kept = filter_environment(env.items())
+    process = Process(ProcessKey(5, NOW), 1, "claude", ("claude", "-p", "x"), env=kept, cwd=str(cwd))
+    return ClaudeRequests().read(process, None, Path("/"), NOW)
 
 
 def test_other_platforms_switch_it_on_elsewhere(tmp_path: Path) -> None:
@@ -180,10 +176,7 @@ def test_file_that_cannot_be_parsed_leaves_the_sandbox_open(tmp_path: Path) -> N
 
 def test_environment_places_the_configuration(tmp_path: Path) -> None:
     write(tmp_path / "c/settings.json", {"sandbox": {"enabled": True}})
-    env = {"HOME": "/nonexistent", "CLAUDE_CONFIG_DIR": str(tmp_path / "c")}
-    process = Process(ProcessKey(5, NOW), 1, "claude", ("claude", "-p", "x"), env=env, cwd=str(tmp_path))
-    found = ClaudeRequests().read(process, None, Path("/"), NOW)
-    assert found is not None
+    found = asked_in(tmp_path, HOME="/nonexistent", CLAUDE_CONFIG_DIR=str(tmp_path / "c"))
     assert found.policy.filesystem is Filesystem.WORKSPACE
     assert (found.since, found.is_fixed) == (NOW, True)
 
@@ -191,25 +184,16 @@ def test_environment_places_the_configuration(tmp_path: Path) -> None:
 def test_role() -> None:
     name, found = parse_role('---\nname: "free"\r\npermissionMode: plan\n---\nx', "free.md")
     assert found is not None
-    assert (name, found.policy.approval, str(found.origins[0])) == (
-        "free",
-        "plan",
-        "free.md:3: permissionMode: plan",
-    )
+    assert (name, found.policy.approval) == ("free", "plan")
+    assert str(found.origins[0]) == "free.md:3: permissionMode: plan"
     assert parse_role("no front matter", "x.md") == (None, None)
 
 
 # ---------------------------------------------------------------- launchers of the sandbox runtime
 
+SOCKET = "/tmp/claude-http-1.sock"
 BWRAP = [
-    *(
-        "bwrap",
-        "--new-session",
-        "--unshare-net",
-        "--bind",
-        "/tmp/claude-http-1.sock",
-        "/tmp/claude-http-1.sock",
-    ),
+    *("bwrap", "--new-session", "--unshare-net", "--bind", SOCKET, SOCKET),
     *("--setenv", "SANDBOX_RUNTIME", "1", "--setenv", "TMPDIR", "/tmp/claude-0"),
     *("--setenv", "HTTP_PROXY", "http://127.0.0.1:3128", "--ro-bind", "/", "/"),
     *("--bind", "/home/me/ws", "/home/me/ws", "--bind", "/tmp/claude-0", "/tmp/claude-0"),
@@ -238,7 +222,7 @@ def test_capped_arguments_state_no_policy() -> None:
         (["/bin/sh", "-c", 'eval "$1"', "/bin/sh", "bwrap --new-session --die-with-parent x"], True),
         (["/bin/bash", "-c", "bwrap --new-session --die-with-parent -- /bin/bash -c x"], True),
         (["/bin/bash", "-c", "{ socat TCP6-LISTEN:3128,fork UNIX-CONNECT:/x; } & apply-seccomp x"], True),
-        (["socat", "TCP6-LISTEN:3128,fork", "UNIX-CONNECT:/tmp/claude-http-1.sock"], True),
+        (["socat", "TCP6-LISTEN:3128,fork", f"UNIX-CONNECT:{SOCKET}"], True),
         (["apply-seccomp", "/bin/bash", "-c", "x"], True),
         (["/proc/self/fd/3", "/bin/bash", "-c", "x"], True),
         (["/bin/bash", "-c", "apt install bwrap"], False),
@@ -265,15 +249,9 @@ def test_variable_that_turns_the_sandbox_on_is_named(
     tmp_path: Path, value: str, settings: dict[str, bool], filesystem: Filesystem, words: str
 ) -> None:
     write(tmp_path / ".claude/settings.json", {"sandbox": settings})
-    variables = {"HOME": str(tmp_path), "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": value}
-    env = filter_environment(variables.items())
-    process = Process(ProcessKey(5, NOW), 1, "claude", ("claude",), env=env, cwd=str(tmp_path))
-    found = ClaudeRequests().read(process, None, Path("/"), NOW)
-    assert found is not None
+    found = asked_in(tmp_path, HOME=str(tmp_path), CLAUDE_CODE_SUBPROCESS_ENV_SCRUB=value)
     assert found.policy.filesystem is filesystem
-    origin = found.origin(RequestField.FILESYSTEM)
-    assert origin is not None
-    assert origin.text.endswith(words)
+    assert found.origin(RequestField.FILESYSTEM).text.endswith(words)
 
 
 def test_process_of_a_later_call_seen_while_the_transcript_was_behind() -> None:
@@ -282,14 +260,8 @@ def test_process_of_a_later_call_seen_while_the_transcript_was_behind() -> None:
     fleet = reduce(Fleet(), TranscriptReader("t").read(path.read_bytes().splitlines()))
     thread = fleet.threads["t"]
     assert thread.sandbox_failed is not None
-    late = SandboxObservation(
-        source=EvidenceSource.ENVIRONMENT,
-        policy=0,
-        sandboxed=False,
-        first=thread.calls[-1].at,
-        last=thread.calls[-1].at,
-        calls=(thread.sandbox_failed.call,),
-    )
+    at, calls = thread.calls[-1].at, (thread.sandbox_failed.call,)
+    late = SandboxObservation(EvidenceSource.ENVIRONMENT, 0, sandboxed=False, first=at, last=at, calls=calls)
     assert thread.policies[0].policy.restricts_files
     observed = msgspec.structs.replace(thread, observations=(late,))
     fleet = msgspec.structs.replace(fleet, threads={"t": observed})

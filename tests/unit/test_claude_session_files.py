@@ -12,7 +12,7 @@ from agentdash.model import events as e
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.unit.story import PANE, pane, polled, process, worker
+from tests.unit.story import PANE, in_pane, polled, worker
 
 PID, START = 15241, "377798"
 
@@ -63,11 +63,7 @@ def test_session_file_is_read(home: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"procStart": "1"}, {"pid": 7}, {"status": 7}],
-    ids=["reused", "other-pid", "other-format"],
-)
+@pytest.mark.parametrize("changes", [{"procStart": "1"}, {"pid": 7}, {"status": 7}])
 def test_file_of_another_process_or_format_is_ignored(home: Path, changes: dict[str, object]) -> None:
     write(home, **changes)
     assert read(home) is None
@@ -119,15 +115,9 @@ def test_what_is_no_file_of_its_size_is_stated(home: Path) -> None:
 
 
 def claude(status: str | None, shows: str | None) -> Worker:
-    story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="claude"), *polled(110)]
-    if status:
-        key = ProcessKey(11, 85.0)
-        story.append(e.SessionSeen(at=112, key=key, agent="claude", status=status, since=111.0))
-    if shows:
-        story.append(
-            e.ScreenRead(at=113, key=PANE, agent="claude", state=shows, rule="claude.rule", text="words")
-        )
-    return worker(story)
+    seen = e.SessionSeen(at=112, key=ProcessKey(11, 85.0), agent="claude", status=status, since=111.0)
+    drawn = e.ScreenRead(at=113, key=PANE, agent="claude", state=shows, rule="claude.rule", text="words")
+    return worker(in_pane("claude"), polled(110), [seen] if status else [], [drawn] if shows else [])
 
 
 @pytest.mark.parametrize(

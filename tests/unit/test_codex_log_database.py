@@ -30,10 +30,8 @@ SPANS = (
     'call_id="call_2875" aborted=false}'
     ":dispatch_tool_call_with_state:unified_exec.open_session: "
 )
-VIOLATION = (
-    f"{SPANS}recorded sandbox violation: resource=filesystem backend=linux_sandbox "
-    f"reason=read_only_file_system path=unknown"
-)
+RECORDED = "recorded sandbox violation: resource="
+VIOLATION = f"{SPANS}{RECORDED}filesystem backend=linux_sandbox reason=read_only_file_system path=unknown"
 RETRY = (
     f"session_loop{{thread_id={T}}}:handle_response_stream_error{{request=Sampling}}: stream disconnected"
     " - retrying sampling request (1/2 in 193ms)... turn_id=01a1 retries=1 max_retries=2 "
@@ -54,13 +52,8 @@ class Writer:
         self, body: object, target: str = "codex_sandboxing::violation", thread: object = T, at: int = 1_000
     ) -> None:
         row = (at, 500_000_000, "WARN", target, body, thread)
-        self.database.execute(
-            (
-                "INSERT INTO logs (ts, ts_nanos, level, target, feedback_log_body, thread_id) VALUES (?, "
-                "?, ?, ?, ?, ?)"
-            ),
-            row,
-        )
+        columns = "ts, ts_nanos, level, target, feedback_log_body, thread_id"
+        self.database.execute(f"INSERT INTO logs ({columns}) VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 @pytest.fixture
@@ -80,31 +73,18 @@ def test_new_rows_are_emitted_once(codex: Writer, tmp_path: Path) -> None:
     assert said == ViolationLogged(
         at=1_000.5, thread=T, call="call_2875", resource="filesystem", reason="read_only_file_system"
     )
+    assert isinstance(said, ViolationLogged)
     assert isinstance(tried, TroubleLogged)
     assert tried.text.startswith("stream disconnected - retrying sampling request (1/2 in 193ms)... turn_id=")
     assert log.poll(6.0) == []
-    codex.write(
-        VIOLATION.replace("call_2875", "call_2876"), thread=None
-    )  # then the id is taken from the spans
+    # without a thread the id is taken from the spans
+    codex.write(VIOLATION.replace("call_2875", "call_2876"), thread=None)
     (spoken,) = log.poll(6.0)
     assert isinstance(spoken, ViolationLogged)
     assert (spoken.thread, spoken.call) == (T, "call_2876")
-    network = (
-        "recorded sandbox violation: resource=network backend=proxy reason=not_allowed "
-        'host="api.example.com" path=/a b/c'
-    )
-    codex.write(network)
-    assert log.poll(7.0) == [
-        ViolationLogged(
-            at=1_000.5,
-            thread=T,
-            call=None,
-            resource="network",
-            reason="not_allowed",
-            host="api.example.com",
-            path="/a b/c",
-        )
-    ]
+    codex.write(f'{RECORDED}network backend=proxy reason=not_allowed host="api.example.com" path=/a b/c')
+    refused = replace(said, call=None, resource="network", reason="not_allowed")
+    assert log.poll(7.0) == [replace(refused, host="api.example.com", path="/a b/c")]
 
 
 def test_reading_creates_no_file_and_holds_no_lock(codex: Writer, tmp_path: Path) -> None:

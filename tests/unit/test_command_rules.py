@@ -1,6 +1,5 @@
 """Rules that let commands out of Codex's sandbox: what they fit, where they are read, what follows."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,8 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
 from agentdash.report.doctor import check_rules
-from tests.unit.rollout_files import THREAD, event, line, response
+from tests.unit import test_grants as grants
+from tests.unit.rollout_files import THREAD, answer
 from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, held, process, worker
 
 G = "grep Seccomp: /proc/self/status"
@@ -174,22 +174,12 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- what follows
 
+ENV = grants.ENV
+
 
 def lines(script: str, output: str, code: int) -> list[bytes]:
     """Return a rollout with one command."""
-    cwd = "/home/dev/project"
-    policy = {"type": "workspace-write", "network_access": False}
-    context = {"turn_id": "t", "cwd": cwd, "approval_policy": "on-request", "sandbox_policy": policy}
-    printed = f"Chunk ID: a\nProcess exited with code {code}\nOutput:\n{output}"
-    return [
-        line("session_meta", {"id": THREAD, "cwd": cwd, "cli_version": "0.171.0", "source": "cli"}),
-        event("task_started", turn_id="t"),
-        line("turn_context", context),
-        event("user_message", message="go"),
-        response("function_call", name="exec_command", arguments=json.dumps({"cmd": script}), call_id="c"),
-        response("function_call_output", call_id="c", output=printed),
-        event("task_complete", turn_id="t", last_agent_message="Done."),
-    ]
+    return [*grants.begins(), *grants.begun(), *grants.ran(script, output, code), *grants.ended()]
 
 
 def read(tmp_path: Path, text: str, written: list[bytes]) -> Worker:
@@ -203,7 +193,6 @@ def read(tmp_path: Path, text: str, written: list[bytes]) -> Worker:
 
 
 HIDING = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/etc/shadow", "deny")))
-ENV = "HOME=/home/dev\nPATH=/usr/bin\nPWD=/home/dev/project\nCODEX_THREAD_ID=x\n"
 NO_HOST = "ssh: Could not resolve hostname git.example: Name or service not known\n"
 
 
@@ -240,7 +229,7 @@ def test_it_is_unverified_with_the_place_of_the_rule(tmp_path: Path) -> None:
 def test_a_denial_that_codex_itself_states_was_inside(tmp_path: Path) -> None:
     written = lines("git fetch", "", 1)
     stated = "exec_command failed: sandbox error: sandbox denied exec error, exit code: 1, stdout: , stderr: "
-    written[5] = response("function_call_output", call_id="c", output=stated + NO_HOST)
+    written[-2] = answer(stated + NO_HOST, id_="c1")
     assert read(tmp_path, 'prefix_rule(pattern=["git"])', written).sandbox.denials
 
 

@@ -62,9 +62,14 @@ def ran(script: str, output: str, code: int = 0, call: str = "c1") -> list[bytes
     ]
 
 
+def begins(thread: str = THREAD, **more: Any) -> list[bytes]:
+    head = {"id": thread, "cwd": CWD, "cli_version": "0.171.0", "source": "cli", **more}
+    return [line("session_meta", head)]
+
+
 def events(*parts: list[bytes], thread: str = THREAD, **meta: Any) -> list[Event]:
-    head = line("session_meta", {"id": thread, "cwd": CWD, "cli_version": "0.171.0", "source": "cli", **meta})
-    return [*RolloutReader(thread).read([head, *(each for part in parts for each in part)])]
+    lines = [each for part in (begins(thread, **meta), *parts) for each in part]
+    return RolloutReader(thread).read(lines)
 
 
 def worker(*parts: list[bytes]) -> Worker:

@@ -24,11 +24,11 @@ SEATBELT = (
     "(version 1)\n(deny default)\n(allow file-read*)\n(allow file-write* (subpath (param "
     '"WRITABLE_ROOT_0")))\n'
 )
-BWRAP = (
-    *("bwrap", "--as-pid-1", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev"),
-    "--bind",
-    CWD,
-    CWD,
+BWRAP = tuple(f"bwrap --as-pid-1 --new-session --ro-bind / / --dev /dev --bind {CWD} {CWD}".split())
+KINDS = json.dumps({"kind": "restricted", "entries": [ROOT, WRITE]})
+SPLIT = (
+    *("codex-linux-sandbox", "--sandbox-policy", '{"type":"read-only"}', "--network-sandbox-policy"),
+    *('"enabled"', "--file-system-sandbox-policy", KINDS),
 )
 
 
@@ -51,20 +51,7 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
             "workspace, no network",
             (CWD,),
         ),
-        (
-            (
-                "codex-linux-sandbox",
-                "--sandbox-policy",
-                '{"type":"read-only"}',
-                "--file-system-sandbox-policy",
-                json.dumps({"kind": "restricted", "entries": [ROOT, WRITE]}),
-                "--network-sandbox-policy",
-                '"enabled"',
-            ),
-            "codex-linux-sandbox",
-            "workspace, network on",
-            (CWD,),
-        ),
+        (SPLIT, "codex-linux-sandbox", "workspace, network on", (CWD,)),
         (
             ("codex-linux-sandbox", "--sandbox-policy-cwd", CWD, "--sandbox-policy", WORKSPACE, "--", "make"),
             "codex-linux-sandbox",

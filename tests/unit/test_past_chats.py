@@ -7,8 +7,6 @@ error.
 import json
 import os
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,9 +26,8 @@ from agentdash.replay.library.search import TextSearch
 from agentdash.replay.whole_log import read_whole
 from agentdash.report.audit import audit, find_logs
 from agentdash.report.sessions import read_sessions
-from tests.unit.test_chats import COMMAND, STARTED, Stopped, chat_of, prepare
+from tests.unit.test_chats import COMMAND, PLACES, STARTED, Stopped, changed, chat_of, prepare
 
-AGENTS = ("gemini", "qwen", "copilot", "opencode", "kilo")
 IDS = {
     "gemini": "session-2026-11-22T10-20-ac212fb5",
     "qwen": "3ee37def-86c5-4f3f-8017-54c65926e69a",
@@ -38,7 +35,7 @@ IDS = {
     "opencode": "ses_dfd38c31fffelJ7VBa7t56uFlu",
     "kilo": "ses_dfb02dc92ffeAgyrFwvTl3DPTb",
 }
-
+AGENTS = tuple(IDS)
 TURNS = {"gemini": 3, "qwen": 3, "copilot": 3, "opencode": 4, "kilo": 2}
 
 
@@ -70,23 +67,21 @@ def thread_of(path: Path) -> Thread:
 
 
 @pytest.mark.parametrize(
-    ("agent", "cwd", "command", "exit_code", "tokens"),
+    ("agent", "command", "exit_code"),
     [
-        ("gemini", "/home/dev/ws", COMMAND, None, 4 * 1240 - 1240),
-        ("qwen", "/home/dev/ws", COMMAND, 0, 3 * 1240),
-        ("copilot", "/home/dev/ws", "touch x", 0, 3 * 1240),
-        ("kilo", "/home/dev/ws", "touch x", 0, 3 * 1240),
-        ("opencode", "/home/dev/ws", COMMAND, 0, 3 * 1240),
+        ("gemini", COMMAND, None),
+        ("qwen", COMMAND, 0),
+        ("copilot", "touch x", 0),
+        ("kilo", "touch x", 0),
+        ("opencode", COMMAND, 0),
     ],
 )
-def test_chat_is_a_thread(
-    tmp_path: Path, agent: str, cwd: str | None, command: str, exit_code: int | None, tokens: int
-) -> None:
+def test_chat_is_a_thread(tmp_path: Path, agent: str, command: str, exit_code: int | None) -> None:
     thread = thread_of(log_in(agent, tmp_path))
-    assert (thread.id, thread.agent, thread.cwd, thread.turns) == (IDS[agent], agent, cwd, TURNS[agent])
+    assert (thread.id, thread.agent, thread.cwd) == (IDS[agent], agent, "/home/dev/ws")
     assert [(call.script, call.exit_code) for call in thread.calls] == [(command, exit_code)]
     assert (thread.open_calls, thread.policies, thread.skipped) == ((), (), ())
-    assert thread.tokens.total == tokens
+    assert (thread.turns, thread.tokens.total) == (TURNS[agent], 3 * 1240)
     said = [each.kind for each in thread.moments if each.kind in ("prompt", "message")]
     assert said[:4] == ["prompt", "message"] * 2
     assert said.count("prompt") == TURNS[agent]
@@ -136,7 +131,6 @@ def test_chat_is_replayed_by_its_id(homes: Path, agent: str) -> None:
     [
         ("gemini", "Model stream ended", State.FAILED_PROVIDER),
         ("gemini", "Hello from the fake model", State.COMPLETED),
-        ("gemini", "The command has finished", State.COMPLETED),
         ("gemini", '"toolCalls"', State.EXITED),
         ("qwen", "The command has finished", State.COMPLETED),
         ("qwen", "functionCall", State.EXITED),
@@ -165,20 +159,18 @@ def test_answer_of_gemini_that_is_written_again_with_its_calls_is_one(tmp_path: 
     assert (thread.turns, [each.text for each in thread.moments].count("I run it.")) == (3, 1)
 
 
-NOT_ENDED = (
-    "UPDATE part SET data = json_remove(json_set(data, '$.state.status', 'running'), '$.state.time.end')"
-    " WHERE json_extract(data, '$.type') = 'tool'",
-    "DELETE FROM message WHERE id > (SELECT min(message_id) FROM part WHERE data LIKE '%callID%')",
-    "UPDATE message SET data = json_remove(data, '$.time.completed') WHERE data LIKE '%tool-calls%'",
-)
+NOT_ENDED = """
+UPDATE part SET data = json_remove(json_set(data, '$.state.status', 'running'), '$.state.time.end')
+    WHERE json_extract(data, '$.type') = 'tool';
+DELETE FROM message WHERE id > (SELECT min(message_id) FROM part WHERE data LIKE '%callID%');
+UPDATE message SET data = json_remove(data, '$.time.completed') WHERE data LIKE '%tool-calls%';
+"""
 
 
 def test_log_of_rows_grows_while_they_are_rewritten(tmp_path: Path) -> None:
     path = log_in("opencode", tmp_path)
     whole = open_log(path).read()
-    with closing(sqlite3.connect(path.parent)) as database, database:
-        for change in NOT_ENDED:
-            database.execute(change)
+    changed(path.parent, NOT_ENDED)
     earlier = open_log(path).read()
     assert whole.startswith(earlier)
     thread = thread_of(path)
@@ -189,12 +181,8 @@ def test_log_of_rows_grows_while_they_are_rewritten(tmp_path: Path) -> None:
 def test_edits_of_chats_are_changes(tmp_path: Path) -> None:
     path = log_in("opencode", tmp_path)
     given = {"filePath": "/home/dev/ws/a.py", "oldString": "one\ntwo", "newString": "three"}
-    with closing(sqlite3.connect(path.parent)) as database, database:
-        database.execute(
-            "UPDATE part SET data = json_set(data, '$.tool', 'edit', '$.state.input', json(?))"
-            " WHERE json_extract(data, '$.type') = 'tool'",
-            (json.dumps(given),),
-        )
+    edited = f"json_set(data, '$.tool', 'edit', '$.state.input', json('{json.dumps(given)}'))"
+    changed(path.parent, f"UPDATE part SET data = {edited} WHERE json_extract(data, '$.type') = 'tool'")
     thread = thread_of(path)
     (turn,) = (turn for turn in ConversationFile(path).read().turns if turn.number == 2)
     (change,) = next(turn.calls).changes
@@ -205,7 +193,7 @@ def test_edits_of_chats_are_changes(tmp_path: Path) -> None:
 
 
 def test_database_is_read_without_a_trace_and_checked_whole(homes: Path) -> None:
-    path = homes / ".local/share/opencode/opencode.db"
+    path = homes / PLACES["opencode"][0]
     before = path.read_bytes(), sorted(path.parent.iterdir())
     codex, claude = CodexHome(homes / "codex"), ClaudeHome(homes / "claude")
     log = path / IDS["opencode"]
@@ -216,7 +204,7 @@ def test_database_is_read_without_a_trace_and_checked_whole(homes: Path) -> None
 
 @pytest.mark.parametrize("content", [b"", b"x" * 200], ids=["empty", "other"])
 def test_database_that_cannot_be_read_is_told(homes: Path, content: bytes) -> None:
-    path = homes / ".local/share/opencode/opencode.db"
+    path = homes / PLACES["opencode"][0]
     path.write_bytes(content)
     with pytest.raises(OSError, match=r"table|database"):
         sessions_in(path)

@@ -10,22 +10,18 @@ from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy
 from tests.unit.rollout_files import VERSIONS, events_of, files, only
 
 CWD = "/home/dev/project"
-SCENARIOS = ("read-only", "workspace-write", "workspace-write-network", "full-access")
+MANAGED: dict[str, Any] = {"type": "managed"}
 ENTRY = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}
 
 
-def recorded(version: str, scenario: str) -> Policy | None:
+def recorded(version: str, scenario: str) -> Policy:
     (path,) = files(version, scenario)
-    found = only(e.PolicySet, events_of(path))
-    return found[-1].policy if found else None
+    return only(e.PolicySet, events_of(path))[-1].policy
 
 
-def managed(*entries: dict[str, Any], network: str = "restricted", **more: Any) -> Policy:
-    profile = {
-        "type": "managed",
-        "file_system": {"type": "restricted", "entries": list(entries)},
-        "network": network,
-    }
+def managed(*entries: Any, online: str = "restricted", **more: Any) -> Policy:
+    files = {"type": "restricted", "entries": list(entries)}
+    profile = MANAGED | {"file_system": files, "network": online}
     found = from_turn({"cwd": CWD, "permission_profile": profile, **more})
     assert found is not None
     return found
@@ -41,23 +37,10 @@ def special(access: str, kind: str, subpath: str | None = None) -> dict[str, Any
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v != "0.20.0"])
 def test_recorded_versions_have_equal_policies(version: str) -> None:
-    read, workspace, online, full = (recorded(version, scenario) for scenario in SCENARIOS)
-    assert read is not None
-    assert workspace is not None
-    assert online is not None
-    assert full is not None
-    assert [policy.brief() for policy in (read, workspace, online, full)] == [
-        "read-only, no network",
-        "workspace, no network",
-        "workspace, network on",
-        "full access",
-    ]
-    assert full.enforced_by == "nobody"
-    assert read.writable_roots == ()
+    workspace, full = recorded(version, "workspace-write"), recorded(version, "full-access")
     assert set(workspace.writable_roots) - {"/home/dev/.codex/memories"} == {CWD, "/tmp", TMPDIR}
-    assert online.writable_roots == workspace.writable_roots
-    assert full.writable_roots == ("/",)
-    assert not any(policy.has_deny for policy in (read, workspace, online, full))
+    assert (full.writable_roots, full.enforced_by) == (("/",), "nobody")
+    assert not workspace.has_deny
 
 
 @pytest.mark.parametrize(
@@ -71,18 +54,12 @@ def test_recorded_versions_have_equal_policies(version: str) -> None:
         ),
         ({"permission_profile": {"type": "disabled"}}, "full access", "nobody"),
         (
-            {
-                "permission_profile": {
-                    "type": "managed",
-                    "file_system": {"type": "unrestricted"},
-                    "network": "enabled",
-                }
-            },
+            {"permission_profile": MANAGED | {"file_system": {"type": "unrestricted"}, "network": "enabled"}},
             "full access",
             "nobody",
         ),
         (
-            {"permission_profile": {"type": "managed", "network": "sometimes"}},
+            {"permission_profile": MANAGED | {"network": "sometimes"}},
             "files unknown, network unknown",
             "codex",
         ),
@@ -135,15 +112,6 @@ def test_approval_policy(value: Any, approval: str | None) -> None:
 
 
 def test_list_of_domains_means_mediated_network() -> None:
-    online = managed(ENTRY, network="enabled")
-    assert online.network is Network.ON
-    profile = {
-        "type": "managed",
-        "file_system": {"type": "restricted", "entries": [ENTRY]},
-        "network": "enabled",
-    }
-    proxied = from_turn(
-        {"cwd": CWD, "permission_profile": profile, "network": {"allowed_domains": ["example.com"]}}
-    )
-    assert proxied is not None
+    assert managed(ENTRY, online="enabled").network is Network.ON
+    proxied = managed(ENTRY, online="enabled", network={"allowed_domains": ["example.com"]})
     assert (proxied.network, proxied.brief()) == (Network.MEDIATED, "read-only, network via proxy")

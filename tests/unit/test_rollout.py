@@ -16,18 +16,8 @@ PROBE = [
     "touch $HOME/agentdash-denied && echo wrote-home; touch in-workspace && echo wrote-workspace",
     "python3 -c \"import socket; print(socket.getaddrinfo('example.com', 443)[0][4][0])\"",
 ]
-PROBES = (
-    "read-only",
-    "workspace-write",
-    "workspace-write-network",
-    "full-access",
-    "full-access-leaked-flags",
-)
-
-
-def story(version: str, scenario: str) -> list[e.Event]:
-    (path,) = files(version, scenario)
-    return events_of(path)
+LEAKED = "full-access-leaked-flags"
+PROBES = ("read-only", "workspace-write", "workspace-write-network", "full-access", LEAKED)
 
 
 @pytest.mark.parametrize("path", all_files(), ids=lambda p: "/".join(p.parts[-3:-1]))
@@ -47,13 +37,14 @@ def test_every_stored_rollout_is_parsed(path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("scenario", PROBES)
 def test_commands_of_a_scenario_are_equal_in_all_versions(version: str, scenario: str) -> None:
-    events = story(version, scenario)
+    (path,) = files(version, scenario)
+    events = events_of(path)
     calls = only(e.CallStarted, events)
     assert [call.text for call in calls] == PROBE
     assert {call.kind for call in calls} == {"command"}
     ends = only(e.CallEnded, events)
     assert [end.call for end in ends] == [call.call for call in calls]
-    flag = "1" if "leaked" in scenario or (scenario in ("read-only", "workspace-write")) else ""
+    flag = "1" if scenario in ("read-only", "workspace-write", LEAKED) else ""
     assert f"flag={flag}\n" in ends[0].output
     assert ends[0].exit_code == 0
     assert ends[3].exit_code == 1
@@ -82,14 +73,8 @@ def test_background_command_ends_with_its_item() -> None:
         ("ended", 3, "start\nfinished\n"),
     ]
     assert calls["sleep 60"] == [("running", None, ""), ("aborted", None, "")]
-    assert [call.kind for call in only(e.CallStarted, events)] == [
-        "command",
-        "poll",
-        "poll",
-        "command",
-        "poll",
-        "command",
-    ]
+    kinds = [call.kind for call in only(e.CallStarted, events)]
+    assert kinds == ["command", "poll", "poll", "command", "poll", "command"]
 
 
 @pytest.mark.parametrize("version", ["0.114.0", "0.169.0"])

@@ -151,35 +151,20 @@ def test_ending_of_an_output(output: Any, expected: tuple[str, int | None, str |
 
 # ---------------------------------------------------------------- several dialects
 
-RUN = {"command": ["/bin/bash", "-lc", "make"], "cwd": "file:///home/dev/my%20project"}
+
+def run(status: str, exit_code: int, output: str) -> bytes:
+    """Return the item of a command that has ended."""
+    told = {"status": status, "exit_code": exit_code, "aggregated_output": output}
+    started = {"command": ["/bin/bash", "-lc", "make"], "cwd": "file:///home/dev/my%20project"}
+    return item("CommandExecution", id="call_1", source="unified_exec_startup", **started, **told)
 
 
 def test_item_and_output_end_a_call_once() -> None:
-    done = item(
-        "CommandExecution",
-        id="call_1",
-        source="unified_exec_startup",
-        status="failed",
-        exit_code=2,
-        aggregated_output="boom\n",
-        **RUN,
-    )
+    done = run("failed", 2, "boom\n")
     aborted = answer("Wall time: 0.1 seconds\naborted by user")
     assert ending(call("exec_command", {"cmd": "make"}), done, aborted) == ("ended", 2, "boom\n")
-    declined = item(
-        "CommandExecution",
-        id="call_1",
-        source="agent",
-        status="declined",
-        exit_code=-1,
-        aggregated_output="",
-        **RUN,
-    )
-    assert ending(call("exec_command", {"cmd": "make"}), declined, answer(NEVER)) == (
-        "refused-by-approval",
-        None,
-        NEVER,
-    )
+    refused = ending(call("exec_command", {"cmd": "make"}), run("declined", -1, ""), answer(NEVER))
+    assert refused == ("refused-by-approval", None, NEVER)
 
 
 SCRIPT = "env | grep CODEX_SANDBOX; touch /opt/x; sleep 3; echo q"
@@ -190,15 +175,7 @@ SHOWN = "CODEX_SANDBOX_NETWORK_DISABLED=1\ntouch: cannot touch '/opt/x': Read-on
 def test_an_item_that_lacks_the_beginning_of_an_output(recorded: str) -> None:
     """As 0.155 wrote them under load: the model got the whole, its item has what was printed later."""
     printed = f"Chunk ID: a779d2\nWall time: 2.9723 seconds\nProcess exited with code 0\nOutput:\n{SHOWN}"
-    done = item(
-        "CommandExecution",
-        id="call_1",
-        source="unified_exec_startup",
-        status="completed",
-        exit_code=0,
-        aggregated_output=recorded,
-        **RUN,
-    )
+    done = run("completed", 0, recorded)
     begun = call("exec_command", {"cmd": SCRIPT})
     (ended,) = only(e.CallEnded, read(meta(), begun, done, answer(printed)))
     assert (ended.output, ended.exit_code) == (SHOWN, 0)

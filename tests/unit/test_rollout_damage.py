@@ -59,10 +59,7 @@ def test_unknown_kinds_are_counted_by_name(later: bytes, detail: str) -> None:
         b"[]",
         b"\xff\xfe\x00",
         b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":"task_st',
-        (
-            b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"event_msg","payload":{"type":'
-            b'"agent_message","message":"\xff"}}'
-        ),
+        event("agent_message", message="?").replace(b"?", b"\xff"),
         line("event_msg", {"type": "agent_message", "message": 7}),
         b'{"timestamp":"2026-11-20T20:00:00.000Z","type":"response_item","payload":' + b"[" * 100_000,
         response("function_call", name="shell", arguments="{}"),
@@ -87,12 +84,10 @@ def test_record_after_a_torn_one_is_read() -> None:
 
 def test_oversized_line_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_events, "MAX_LINE_BYTES", 1000)
-    (big,), (start,) = (
-        only(kind, read(line("compacted", {"message": "x" * 1000}), event("task_started")))
-        for kind in (e.LineSkipped, e.TurnStarted)
-    )
-    assert big.what == "oversized"
-    assert start.line == 2
+    big, start = read(line("compacted", {"message": "x" * 1000}), event("task_started"))
+    assert isinstance(big, e.LineSkipped)
+    assert isinstance(start, e.TurnStarted)
+    assert (big.what, start.line) == ("oversized", 2)
 
 
 def test_consecutive_skipped_lines_are_one_event() -> None:
@@ -109,9 +104,8 @@ def test_consecutive_skipped_lines_are_one_event() -> None:
 
 
 def test_record_written_twice_counts_once() -> None:
-    events = read(
-        call("shell", {"command": ["ls"]}), call("shell", {"command": ["ls"]}), answer("x"), answer("x")
-    )
+    ran = call("shell", {"command": ["ls"]})
+    events = read(ran, ran, answer("x"), answer("x"))
     assert [type(event) for event in events] == [e.CallStarted, e.CallEnded]
 
 
@@ -135,15 +129,13 @@ def assert_clean(events: list[e.Event]) -> None:
             assert not CONTROL_CHARACTERS.search(text)
 
 
+TAGS = ("type", "id", "kind", "tool", "role", "name", "status", "timestamp", "call_id")
+
+
 def spoiled(value: Any, text: str) -> Any:
     """Return `value` with all strings replaced but keys and tags."""
     if isinstance(value, dict):
-        return {
-            k: v
-            if k in ("type", "id", "kind", "tool", "role", "name", "status", "timestamp", "call_id")
-            else spoiled(v, text)
-            for k, v in value.items()
-        }
+        return {key: inner if key in TAGS else spoiled(inner, text) for key, inner in value.items()}
     if isinstance(value, list):
         return [spoiled(v, text) for v in value]
     return text if isinstance(value, str) else value
@@ -151,27 +143,13 @@ def spoiled(value: Any, text: str) -> Any:
 
 def recorded() -> list[dict[str, Any]]:
     """Return one recorded line of every kind."""
+    paths = [*files("0.36.0", "read-only"), *files("0.98.0", "read-only"), *files("0.130.0", "spawn")]
+    paths += [*files("0.169.0", "spawn"), *files("0.169.0", "provider-401")]
     kinds: dict[Any, dict[str, Any]] = {}
-    for version, scenario in (
-        ("0.36.0", "read-only"),
-        ("0.98.0", "read-only"),
-        ("0.130.0", "spawn"),
-        ("0.169.0", "spawn"),
-        ("0.169.0", "provider-401"),
-    ):
-        for path in files(version, scenario):
-            for text in path.read_bytes().splitlines():
-                found = json.loads(text)
-                payload = found["payload"]
-                kinds.setdefault(
-                    (
-                        found["type"],
-                        payload.get("type"),
-                        payload.get("item", {}).get("type"),
-                        payload.get("name"),
-                    ),
-                    found,
-                )
+    for found in (json.loads(text) for path in paths for text in path.read_bytes().splitlines()):
+        payload = found["payload"]
+        kind = payload.get("type"), payload.get("item", {}).get("type"), payload.get("name")
+        kinds.setdefault((found["type"], *kind), found)
     return list(kinds.values())
 
 
@@ -181,17 +159,14 @@ RECORDED = recorded()
 def test_texts_are_sanitized() -> None:
     text = HOSTILE.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     lines = [json.dumps(spoiled(found, text)).encode() for found in RECORDED]
-    calls = [
+    lines += [
         call(text, {"cmd": text, "workdir": text, "justification": text}, id_=text, namespace=text),
         answer(text, id_=text),
         item(text, id=text),
-    ]
-    events = read(
-        *lines,
-        *calls,
         line(text, {}),
-        response("function_call", name="exec_command", arguments=json.dumps({"cmd": text}), call_id=text),
-    )
+        call("exec_command", {"cmd": text}, id_=text),
+    ]
+    events = read(*lines)
     assert len(events) > 20
     assert_clean(events)
 

@@ -13,19 +13,17 @@ OWN_TURN = "01a1fa8b-4e20-7000-8000-000000000001"
 PARENTS_TURN = "01a1fa8a-4e20-7000-8000-000000000001"
 
 
-# ---------------------------------------------------------------- the bare era
-
-
 # ---------------------------------------------------------------- messages
+
+
+def message(role: str, text: str) -> bytes:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return response("message", role=role, content=[{"type": kind, "text": text}])
 
 
 def test_copies_in_other_dialects_are_dropped() -> None:
     heard = event("agent_message", message="done <b>")
-    written = response(
-        "message",
-        role="assistant",
-        content=[{"type": "output_text", "text": "done <b><oai-mem-citation>x</oai-mem-citation>"}],
-    )
+    written = message("assistant", "done <b><oai-mem-citation>x</oai-mem-citation>")
     told = item("AgentMessage", id="m", content=[{"type": "Text", "text": "done <b>"}])
     for lines in ((heard, written), (written, heard), (told, written), (heard, told, written)):
         assert [said.text for said in only(e.MessageLogged, read(*lines))] == [
@@ -39,31 +37,17 @@ def test_prompts_without_context() -> None:
     prompts = (
         event("user_message", message="<environment_context>\n<cwd>/p</cwd>\n</environment_context>"),
         event("user_message", message="be nice", kind="user_instructions"),
-        event(
-            "user_message",
-            message=(
-                "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for "
-                "Codex:\nrename it\n"
-            ),
-        ),
         event("user_message", message="<b>bold</b> is what I want"),
         item(
             "UserMessage",
             id="u",
             content=[{"type": "text", "text": "and <i>this</i>"}, {"type": "image", "image_url": "data:"}],
         ),
-        response("message", role="user", content=[{"type": "input_text", "text": "and <i>this</i>"}]),
-        response(
-            "message",
-            role="developer",
-            content=[{"type": "input_text", "text": "<permissions instructions>"}],
-        ),
+        message("user", "and <i>this</i>"),
+        message("developer", "<permissions instructions>"),
     )
-    assert [said.text for said in only(e.MessageLogged, read(meta(), *prompts))] == [
-        "rename it",
-        "<b>bold</b> is what I want",
-        "and <i>this</i>",
-    ]
+    said = [each.text for each in only(e.MessageLogged, read(meta(), *prompts))]
+    assert said == ["<b>bold</b> is what I want", "and <i>this</i>"]
 
 
 # ---------------------------------------------------------------- children, forks, helpers
@@ -72,20 +56,13 @@ def test_prompts_without_context() -> None:
 def fork(*lines: bytes, **header: Any) -> list[str]:
     """Return the commands read from a fork of `PARENT`."""
     parents = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
-    return [
-        start.text
-        for start in only(e.CallStarted, read(meta(forked_from_id=PARENT, **header), parents, *lines))
-    ]
+    events = read(meta(forked_from_id=PARENT, **header), parents, *lines)
+    return [start.text for start in only(e.CallStarted, events)]
 
 
 def command(text: str, *, second: float = 1.0, ordinal: int | None = None) -> bytes:
-    payload = {
-        "type": "function_call",
-        "name": "exec_command",
-        "arguments": json.dumps({"cmd": text}),
-        "call_id": text,
-    }
-    return line("response_item", payload, second=second, ordinal=ordinal)
+    called = {"name": "exec_command", "arguments": json.dumps({"cmd": text}), "call_id": text}
+    return line("response_item", {"type": "function_call", **called}, second=second, ordinal=ordinal)
 
 
 def turn(turn_id: str, *, second: float = 1.0) -> bytes:
@@ -110,20 +87,12 @@ def test_end_of_a_copied_history(lines: Sequence[bytes]) -> None:
 def test_another_session_in_the_file_is_counted_and_not_read() -> None:
     """`cat other.jsonl >> rollout.jsonl`: what follows is not the thread's, until its own header comes."""
     foreign = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
-    events = read(
-        meta(),
-        command("own"),
-        foreign,
-        turn(OWN_TURN),
-        command("other", second=90),
-        meta(),
-        command("own too"),
-    )
+    others = (foreign, turn(OWN_TURN), command("other", second=90))
+    events = read(meta(), command("own"), *others, meta(), command("own too"))
     assert [start.text for start in only(e.CallStarted, events)] == ["own", "own too"]
     assert only(e.TurnStarted, events) == []
-    assert [skipped.detail for skipped in only(e.LineSkipped, events)] == [
-        f"another session follows: {PARENT}"
-    ]
+    (skipped,) = only(e.LineSkipped, events)
+    assert skipped.detail == f"another session follows: {PARENT}"
 
 
 @pytest.mark.parametrize(
@@ -152,18 +121,10 @@ def test_sources_and_helpers(fields: dict[str, Any], source: str | None, helper:
 
 
 def test_error_of_a_turn() -> None:
-    aborted = event(
-        "turn_aborted",
-        reason="interrupted",
-        error={"message": "m", "codex_error_info": {"http_connection_failed": {"http_status_code": None}}},
-    )
-    (end,) = only(e.TurnEnded, read(aborted))
-    assert (end.how, end.reason, end.error, end.error_kind) == (
-        "aborted",
-        "interrupted",
-        "m",
-        "http_connection_failed",
-    )
+    error = {"message": "m", "codex_error_info": {"http_connection_failed": {"http_status_code": None}}}
+    (end,) = only(e.TurnEnded, read(event("turn_aborted", reason="interrupted", error=error)))
+    assert (end.how, end.reason) == ("aborted", "interrupted")
+    assert (end.error, end.error_kind) == ("m", "http_connection_failed")
 
 
 @pytest.mark.parametrize(

@@ -74,21 +74,18 @@ def context(shell: str) -> str:
     return f"<environment_context>\n  <cwd>/w</cwd>\n  <shell>{shell}</shell>\n</environment_context>"
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "sh"])
-def test_the_environment_context_names_the_shell_of_scripts(shell: str) -> None:
-    assert started(context(shell), "exec_command", {"cmd": "env"}) == (shell, "env")
-    assert started(context(shell), "shell_command", {"command": "env"}) == (shell, "env")
-
-
-def test_the_arguments_of_a_call_name_its_shell_before_the_environment_context_does() -> None:
-    assert started(context("zsh"), "exec_command", {"cmd": "env", "shell": "/bin/dash"}) == ("dash", "env")
-    assert started(context("zsh"), "shell", {"command": ["bash", "-lc", "env"]}) == ("bash", "env")
-    assert started(context("fish"), "shell", {"command": ["env", "-0"]}) == ("", "env -0")
-
-
-def test_scripts_of_a_shell_that_is_not_followed_are_not_known() -> None:
-    assert started(context("fish"), "exec_command", {"cmd": "env"}) == ("", "")
-
-
-def test_a_prompt_that_quotes_an_environment_context_names_no_shell() -> None:
-    assert started(f"Why is it so? {context('fish')}", "exec_command", {"cmd": "env"}) == ("", "env")
+@pytest.mark.parametrize(
+    ("text", "name", "arguments", "expected"),
+    [
+        (context("zsh"), "exec_command", {"cmd": "env"}, ("zsh", "env")),
+        (context("sh"), "shell_command", {"command": "env"}, ("sh", "env")),
+        # what the arguments say counts before the environment context
+        (context("zsh"), "exec_command", {"cmd": "env", "shell": "/bin/dash"}, ("dash", "env")),
+        (context("zsh"), "shell", {"command": ["bash", "-lc", "env"]}, ("bash", "env")),
+        (context("fish"), "shell", {"command": ["env", "-0"]}, ("", "env -0")),
+        (context("fish"), "exec_command", {"cmd": "env"}, ("", "")),  # a shell that is not followed
+        (f"Why is it so? {context('fish')}", "exec_command", {"cmd": "env"}, ("", "env")),  # quoted
+    ],
+)
+def test_shell_of_a_call(text: str, name: str, arguments: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert started(text, name, arguments) == expected

@@ -36,20 +36,10 @@ def feed_of(home: Path, clock: Clock) -> StatusFeed:
 
 def thread(ident: str, status: dict[str, Any], *, helper: bool = False) -> dict[str, Any]:
     """Return a thread as 0.169 describes one, shortened."""
-    more = (
-        {"ephemeral": True, "threadSource": "thread_title", "path": None}
-        if helper
-        else {"ephemeral": False, "threadSource": "user"}
-    )
-    return {
-        "id": ident,
-        "preview": "fix the tests",
-        "status": status,
-        "source": "vscode",
-        "cwd": "/home/dev",
-        "turns": [],
-        **more,
-    }
+    found = {"id": ident, "status": status, "preview": "fix the tests", "source": "vscode", "turns": []}
+    if helper:
+        return found | {"cwd": "/home/dev", "ephemeral": True, "threadSource": "thread_title", "path": None}
+    return found | {"cwd": "/home/dev", "ephemeral": False, "threadSource": "user"}
 
 
 def load_thread(home: Path) -> None:
@@ -206,6 +196,11 @@ def clock() -> Clock:
     return VirtualClock(1_000.0, speed=100.0)  # a minute passes quickly
 
 
+@pytest.fixture
+def feed(tmp_path: Path, clock: Clock) -> StatusFeed:
+    return feed_of(tmp_path, clock)
+
+
 @asynccontextmanager
 async def running(feed: StatusFeed) -> AsyncIterator[Recorder]:
     recorder = Recorder()
@@ -218,9 +213,8 @@ async def running(feed: StatusFeed) -> AsyncIterator[Recorder]:
             await task
 
 
-async def test_loaded_threads_then_changes(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_loaded_threads_then_changes(server: AppServer, feed: StatusFeed) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING), CHILD: thread(CHILD, IDLE)}
-    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"), status(CHILD, "idle"))
         assert feed.connected
@@ -237,19 +231,13 @@ async def test_loaded_threads_then_changes(server: AppServer, tmp_path: Path, cl
         )
     await server.wait_for(lambda: not server.listening)
     assert server.close_codes == [1000]
-    assert server.methods() == [
-        "initialize",
-        "initialized",
-        "thread/loaded/list",
-        "thread/read",
-        "thread/read",
-    ]
+    assert server.methods() == ["initialize", "initialized", "thread/loaded/list", *["thread/read"] * 2]
 
 
-async def test_helpers_are_not_reported(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_helpers_are_not_reported(server: AppServer, feed: StatusFeed) -> None:
     server.threads = {TITLE: thread(TITLE, BUSY, helper=True)}
     other = TITLE.replace("01a1", "01a2")
-    async with running(feed_of(tmp_path, clock)) as recorder:
+    async with running(feed) as recorder:
         await recorder.expect(source())
         await server.wait_for(lambda: "thread/read" in server.methods())
         server.threads[other] = thread(other, IDLE, helper=True)
@@ -261,11 +249,8 @@ async def test_helpers_are_not_reported(server: AppServer, tmp_path: Path, clock
         await recorder.expect(status(MAIN, "idle", pushed=True))
 
 
-async def test_only_allowed_methods_and_no_responses_are_sent(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
+async def test_only_allowed_methods_and_no_responses_are_sent(server: AppServer, feed: StatusFeed) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING)}
-    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"))
         requests = (
@@ -287,9 +272,9 @@ async def test_only_allowed_methods_and_no_responses_are_sent(
 
 @pytest.mark.parametrize("method", ["thread/resume", "turn/start", "thread/unsubscribe", "Initialize"])
 async def test_other_methods_cannot_be_sent(
-    method: str, server: AppServer, tmp_path: Path, clock: Clock
+    method: str, server: AppServer, feed: StatusFeed, clock: Clock
 ) -> None:
-    async with feed_of(tmp_path, clock)._connection(ServerState(), clock.now) as connection:
+    async with feed._connection(ServerState(), clock.now) as connection:
         with pytest.raises(PermissionError, match="must not be sent"):
             await connection._send(method, {"threadId": MAIN})
         await connection._send("thread/read", {"limit": 1})
@@ -297,9 +282,9 @@ async def test_other_methods_cannot_be_sent(
     assert method not in server.methods()
 
 
-async def test_subscription_is_ended_by_closing_once(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_subscription_is_ended_by_closing_once(server: AppServer, feed: StatusFeed) -> None:
     server.threads = {MAIN: thread(MAIN, BUSY)}
-    async with running(feed_of(tmp_path, clock)) as recorder:
+    async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "active"))
         server.threads = {CHILD: thread(CHILD, WAITING)}  # and MAIN is unloaded meanwhile
         await server.push("turn/started", threadId=CHILD, turn={"id": "t", "items": []})
@@ -312,9 +297,8 @@ async def test_subscription_is_ended_by_closing_once(server: AppServer, tmp_path
         assert server.connections == 2
 
 
-async def test_reconnects_when_the_server_returns(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_reconnects_when_the_server_returns(server: AppServer, feed: StatusFeed) -> None:
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "idle"))
         await server.die()
@@ -349,10 +333,10 @@ async def test_nothing_is_reported_without_a_server(server: AppServer, tmp_path:
     ids=lambda garbage: str(garbage[:60]),
 )
 async def test_malformed_messages_are_reported(
-    garbage: str | bytes, server: AppServer, tmp_path: Path, clock: Clock
+    garbage: str | bytes, server: AppServer, feed: StatusFeed
 ) -> None:
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    async with running(feed_of(tmp_path, clock)) as recorder:
+    async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "idle"))
         await server.send(garbage)
         await recorder.expect(source("connected, with messages that are not understood"))
@@ -375,11 +359,12 @@ async def test_nothing_is_sent_to_an_unproven_listener(
     assert server.frames == []
 
 
-async def test_never_the_first_client_to_initialize(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+async def test_never_the_first_client_to_initialize(
+    server: AppServer, feed: StatusFeed, tmp_path: Path
+) -> None:
     """Codex would use this client's name as its own, and write it into every rollout."""
     lock = tmp_path / "thread-writer-locks" / f"{MAIN}.lock"
     os.utime(lock, (0, 0))  # left behind by an earlier server
-    feed = feed_of(tmp_path, clock)
     assert await feed.poll(1.0) == []
     (lock.parent / ".coordination.lock").touch()
     assert await feed.poll(1.0) == []
@@ -400,12 +385,11 @@ RENAMES = "not used: this Codex names its clients to the model provider"
     ],
 )
 async def test_server_that_is_refused_is_left_alone(
-    user_agent: str, home: str | None, reason: str, server: AppServer, tmp_path: Path, clock: Clock
+    user_agent: str, home: str | None, reason: str, server: AppServer, feed: StatusFeed
 ) -> None:
     """It does not exempt the name, or is of another home: nothing is asked of it, nor is it tried again."""
     server.user_agent, server.codex_home = user_agent, home
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(reason, ok=False))
         await server.wait_for(lambda: not server.listening)

@@ -44,24 +44,17 @@ def by_model(events: Iterable[e.Event]) -> dict[str | None, int]:
 
 
 def test_parts_do_not_overlap() -> None:
-    (found,) = only(
-        e.TokensCounted, read(model("m"), counted(usage(1200, 1000, 40, 100), usage(1200, 1000, 40, 100)))
-    )
-    assert found.by_model == (
-        ModelUsage(
-            model="m",
-            usage=TokenUsage(input=100, cached=1000, cache_writes=100, output=40),
-            longest_prompt=1200,
-        ),
-    )
+    used = usage(1200, 1000, 40, 100)
+    (found,) = only(e.TokensCounted, read(model("m"), counted(used, used)))
+    parts = TokenUsage(input=100, cached=1000, cache_writes=100, output=40)
+    assert found.by_model == (ModelUsage(model="m", usage=parts, longest_prompt=1200),)
     assert found.total == 1240
 
 
 def test_a_repeated_total_counts_once_and_models_are_separate() -> None:
     first, second = usage(100), usage(300)
-    events = read(
-        model("a"), counted(first, first), counted(first, first), model("b"), counted(second, usage(200))
-    )
+    twice = [counted(first, first)] * 2
+    events = read(model("a"), *twice, model("b"), counted(second, usage(200)))
     assert by_model(events) == {"a": 100, "b": 200}
 
 
@@ -69,19 +62,16 @@ def test_a_repeated_total_counts_once_and_models_are_separate() -> None:
 @pytest.mark.parametrize("head", range(1, 6))
 def test_lines_left_out_are_counted_once(head: int, tail: int) -> None:
     totals = (1, 21, 321, 4_321, 54_321)
-    lines = [
-        model("a"),
-        *(counted(usage(n), usage(n - b)) for n, b in zip(totals, (0, *totals), strict=False)),
-    ]
+    counts = [counted(usage(n), usage(n - b)) for n, b in zip(totals, (0, *totals), strict=False)]
+    lines = [model("a"), *counts]
     reader = RolloutReader(THREAD)
     events = [*reader.read(lines[:head]), *reader.read(lines[max(head, tail) :], first=0)]
     assert sum(by_model(events).values()) == 54_321
 
 
 def test_totals_that_begin_anew() -> None:
-    assert by_model(read(model("a"), counted(usage(100), usage(100)), counted(usage(30), usage(30)))) == {
-        "a": 130
-    }
+    events = read(model("a"), counted(usage(100), usage(100)), counted(usage(30), usage(30)))
+    assert by_model(events) == {"a": 130}
 
 
 def test_a_fork_without_copied_lines_starts_at_its_parents_total() -> None:
