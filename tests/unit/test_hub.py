@@ -20,15 +20,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
 from tests.unit.story import PANE, T, begun, called, done, pane, polled, process
 
-IDLE = (
-    "",
-    "  ┃",
-    '  ┃  Ask anything... "Fix a TODO in the codebase"',
-    "  ┃",
-    "  ┃  Build  Big Pickle OpenCode Zen",
-    "  ╹▀▀▀▀▀▀▀▀▀▀",
-    "",
-)
+IDLE = ('  ┃  Ask anything... "Fix a TODO in the codebase"', "  ╹▀▀▀▀▀▀▀▀▀▀")
 PATIENCE_S = 20
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from datetime import datetime
 from functools import lru_cache
@@ -13,16 +12,12 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
-from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, encode
-from agentdash.model.worker import Sandbox, Snapshot, Worker
+from agentdash.model.events import MessageLogged, TokensCounted, encode
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family, find_family
@@ -31,7 +26,7 @@ from agentdash.replay.player import Player
 from agentdash.replay.streams import FileStream, LineReader, family_stream
 from screenshots.make import EventLineReader
 from tests.bench.realistic import make_realistic_home
-from tests.unit.test_recordings import RECORDINGS, scenarios
+from tests.unit.test_recordings import RECORDINGS
 
 NO_HOME = CodexHome(Path("/nonexistent"))
 DATA = RECORDINGS.parent
@@ -90,60 +85,6 @@ def closed(family) -> Snapshot:
     player.index.read()
     player.seek(1)
     return build_snapshot(player.read().fleet, clock.now())
-
-
-def by_id(snapshot: Snapshot) -> dict[str, Worker]:
-    """Return all workers by id; siblings sorted, since their order is that in which files were read.
-
-    What needs the user, and what is past, depends on the clock: here of the recording, there of today. Which
-    directory a remedy names depends on the disk: a replay does not look at it.
-    """
-    return {
-        w.id: replace(
-            w,
-            children=tuple(sorted(w.children)),
-            below=(),
-            standing=None,
-            sandbox=without_remedies(w.sandbox),
-        )
-        for w in snapshot.workers
-    }
-
-
-def without_remedies(sandbox: Sandbox) -> Sandbox:
-    return replace(
-        sandbox,
-        findings=tuple(replace(finding, remedy=None) for finding in sandbox.findings),
-        denials=tuple(replace(denial, remedy=None) for denial in sandbox.denials),
-    )
-
-
-@pytest.mark.parametrize(("version", "scenario"), scenarios())
-@pytest.mark.slow
-async def test_end_equals_status(version: str, scenario: str, tmp_path: Path) -> None:
-    day = tmp_path / "sessions" / "2026" / "11" / "20"
-    shutil.copytree(RECORDINGS / version / scenario, day)
-    clock = SystemClock()
-    status = await Hub(
-        live_sources(Config(codex_home=tmp_path, tmux=False, sessions=None), clock), clock
-    ).once()
-    end = closed(find_family(CodexHome(tmp_path), str(min(day.iterdir()))))
-    assert by_id(end) == by_id(status)
-
-
-@pytest.mark.parametrize(("version", "scenario"), scenarios("spawn-leaked-flags"))
-def test_mismatch_appears_when_flags_are_printed(version: str, scenario: str) -> None:
-    """Parent and children have full access and inherited flags."""
-    cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))
-    printed: set[str] = set()
-    while step := cursor.advance():
-        for event in step.events:
-            if isinstance(event, CallEnded) and "CODEX_SANDBOX=seatbelt" in event.output.replace(
-                "sandbox=", "CODEX_SANDBOX="
-            ):
-                printed.add(event.thread)
-        assert {worker.id for worker in workers(cursor) if worker.mismatch} == printed
-    assert len(printed) >= 2
 
 
 # ---------------------------------------------------------------- the player
