@@ -1,11 +1,8 @@
 """`check` for CI: what fails it, and the formats as their readers parse them."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from agentdash.report.check import (
 )
 from agentdash.report.elements import UnreadableReport
 from tests.unit.rollout_files import DATA, all_files, files
+from tests.unit.test_cli import agentdash
 
 SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))
 HOSTILE = "a\x01b ]]> <x> & \"q\" 'p' %0A 100%\r\n::error::x ##[warning]y, z: ç 🙂\ufffe"
@@ -163,27 +161,17 @@ BOARD = str(files("0.169.0", "kanban-board")[0])
 CLEAN = str(files("0.169.0", "full-access")[0])
 
 
-def run(*args: str) -> subprocess.CompletedProcess[str]:
-    blank = dict.fromkeys(("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), "/proc/nonexistent")
-    return subprocess.run(
-        [sys.executable, "-m", "agentdash", "check", *args],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **blank},
-        check=False,
-    )
-
-
 @pytest.mark.slow
 def test_formats_of_the_command() -> None:
-    assert run(BOARD, "--format", "json").stdout == run(BOARD, "--json").stdout
-    assert run(BOARD, "--format", "text").stdout == run(BOARD).stdout
-    code = run(BOARD, CLEAN, "--format", "sarif")
+    check = partial(agentdash, "check")
+    assert check(BOARD, "--format", "json").stdout == check(BOARD, "--json").stdout
+    assert check(BOARD, "--format", "text").stdout == check(BOARD).stdout
+    code = check(BOARD, CLEAN, "--format", "sarif")
     assert (code.returncode, [*SARIF.iter_errors(json.loads(code.stdout))]) == (1, [])
-    assert run(BOARD, CLEAN, "--format", "sarif", "--fail-on", "wider").returncode == 0
-    code = run(BOARD, "--format", "sarif", "--fail-on", "denied-filesystem", "--fail-on", "wider")
+    assert check(BOARD, CLEAN, "--format", "sarif", "--fail-on", "wider").returncode == 0
+    code = check(BOARD, "--format", "sarif", "--fail-on", "denied-filesystem", "--fail-on", "wider")
     assert code.returncode == 1
-    assert run(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "sarif").returncode == 2
+    assert check(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "sarif").returncode == 2
 
 
 # ---------------------------------------------------------------- files that are read in part

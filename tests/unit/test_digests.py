@@ -4,8 +4,6 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +19,7 @@ from agentdash.report.check import CheckReport
 from agentdash.report.file_audit import FileRead
 from agentdash.store import digests
 from agentdash.store.digests import DigestStore, file_state, file_states
+from tests.unit.test_cli import agentdash
 
 DATA = Path(__file__).parents[1] / "data"
 ODD_NAMES = ("rollouts", "recordings", "claude")
@@ -212,12 +211,11 @@ def test_old_digests_are_dropped_and_a_large_file_is_begun_anew(
 
 @pytest.mark.slow
 def test_the_command_keeps_digests_unless_it_must_not(home: Path, tmp_path: Path) -> None:
-    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "xdg"), "CODEX_HOME": str(tmp_path)}
+    environ = {"XDG_STATE_HOME": str(tmp_path / "xdg"), "CODEX_HOME": str(tmp_path)}
     found = tmp_path / "xdg" / "agentdash" / digests.NAME
 
     def check(*options: str) -> str:
-        argv = [sys.executable, "-m", "agentdash", "check", "--json", *options, str(home)]
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False).stdout
+        return agentdash("check", "--json", *options, str(home), **environ).stdout
 
     plain = check("--no-cache")
     assert (found.exists(), bool(plain)) == (False, True)

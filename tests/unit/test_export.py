@@ -1,8 +1,6 @@
 """Exports: complete, inert (no markup of the session is active), and free of redacted words."""
 
-import json
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -25,9 +23,9 @@ from agentdash.replay.streams import family_stream
 from agentdash.report.exports import ExportReport, build_report, cell, code, markdown, page, quoted
 from agentdash.report.redact import Scrubber
 from tests.unit.captures import CHANGE_LOGS
-from tests.unit.rollout_files import RECORDINGS, THREAD, VERSIONS, event, files, line, response
+from tests.unit.rollout_files import RECORDINGS, THREAD, VERSIONS, answer, call, event, files, line, meta
 
-SPAWN = files("0.114.0", "spawn-leaked-flags")
+SPAWN = files("0.114.0", "spawn-leaked-flags")[0]
 ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "h4", "h5", "h6", "p", "hr", "br"),
     *("ul", "ol", "li", "pre", "code", "span", "table", "thead", "tbody", "tr", "th", "td", "blockquote"),
@@ -73,24 +71,14 @@ HOSTILE = (
 def session(folder: Path, prompt: str, command: str, output: str, message: str, error: str = "") -> Path:
     """Write a rollout of one turn, and return its path."""
     failed = {"error": {"message": error, "codex_error_info": "usage_limit_exceeded"}} if error else {}
+    policy = {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}}
     lines = (
-        line(
-            "session_meta",
-            {
-                "id": THREAD,
-                "timestamp": "2026-11-20T19:59:47.386Z",
-                "cwd": "/home/mallory/api",
-                "cli_version": "0.169.0",
-            },
-        ),
+        meta(cwd="/home/mallory/api", cli_version="0.169.0"),
         event("task_started", turn_id="t"),
-        line(
-            "turn_context",
-            {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}},
-        ),
+        line("turn_context", policy),
         event("user_message", message=prompt),
-        response("function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": command})),
-        response("function_call_output", call_id="c1", output=f"Exit code: 1\nOutput:\n{output}\n"),
+        call("exec_command", {"cmd": command}),
+        answer(f"Exit code: 1\nOutput:\n{output}\n"),
         event("agent_message", message=message),
         event("task_complete", turn_id="t", last_agent_message=message, **failed),
     )
@@ -165,28 +153,22 @@ def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["r.html", "r.md"])
 def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str) -> None:
-    home = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    home.mkdir(parents=True)
-    for path in SPAWN:
-        shutil.copy(path, home)
     out = tmp_path / name
-    flags = ("--codex-home", str(tmp_path / "home"))
-    thread = SPAWN[0].stem[-36:]
-    assert exported(thread, out, *flags).exception is None
+    assert exported(SPAWN, out).exception is None
     first = out.read_bytes()
     assert len(first) > 4_000
-    refused = exported(thread, out, *flags)
+    refused = exported(SPAWN, out)
     assert "file exists" in str(refused.exception)
     assert out.read_bytes() == first
-    assert exported(thread, out, *flags, "--force").exception is None
+    assert exported(SPAWN, out, "--force").exception is None
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["no-such-thread", "--export", "x.html"], "neither a session log nor the id of a session"),
-        ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
-        ([str(SPAWN[0]), "--export", "/dev/null/x.html"], "Not a directory"),
+        ([str(SPAWN), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
+        ([str(SPAWN), "--export", "/dev/null/x.html"], "Not a directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),
     ],
 )
@@ -215,10 +197,10 @@ def patch_session(folder: Path) -> Path:
     message = f"{HOSTILE}\n\n![x](http://x/y.png)"
     log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, message, HOSTILE)
     patch = f"*** Begin Patch\n*** Add File: {HOSTILE}\n+{HOSTILE}\n+```\n*** End Patch"
-    call = response("function_call", name="apply_patch", call_id="c2", arguments=json.dumps({"input": patch}))
-    done = response("function_call_output", call_id="c2", output=f"Success. {HOSTILE}")
+    edit = call("apply_patch", {"input": patch}, id_="c2")
+    done = answer(f"Success. {HOSTILE}", id_="c2")
     lines = log.read_bytes().splitlines()
-    log.write_bytes(b"\n".join((*lines[:-1], call, done, lines[-1])) + b"\n")
+    log.write_bytes(b"\n".join((*lines[:-1], edit, done, lines[-1])) + b"\n")
     return log
 
 

@@ -1,7 +1,7 @@
 """`agentdash since`: planted truths are all reported, nothing else is, and in 20 lines."""
 
 import re
-import shutil
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import parse_time
 from agentdash.report.audit import audit
 from agentdash.report.since import MAX_LINES, SinceReport, SinceRow, since_lines, since_report
-from tests.unit.rollout_files import RECORDINGS, THREAD, line
+from tests.unit.rollout_files import RECORDINGS, THREAD, home_of, line
 from tests.unit.story import row
 
 NOW = 1_795_204_900.0
@@ -34,11 +34,7 @@ NOW = 1_795_204_900.0
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """All recordings of 0.169.0 as one Codex home."""
-    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
-    for path in sorted((RECORDINGS / "0.169.0").glob("*/*.jsonl")):
-        shutil.copy(path, day)
-    return tmp_path / "home"
+    return home_of(tmp_path / "home", *(RECORDINGS / "0.169.0").glob("*/*.jsonl")).root
 
 
 def report_of(home: Path, since: float) -> SinceReport:
@@ -175,29 +171,29 @@ def test_times() -> None:
             _begin(text, NOW)
 
 
-def test_command(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def printed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     given = ["2026-11-20 00:00", "--no-tmux", "--codex-home", str(home)]
-    done = CliRunner().invoke(since, [*given, "--json"])
-    assert done.exit_code == 0
-    document: dict[str, Any] = msgspec.json.decode(done.stdout)
+    return lambda *flags: CliRunner().invoke(since, [*given, *flags], catch_exceptions=False).stdout
+
+
+def test_command(printed: Callable[..., str]) -> None:
+    document: dict[str, Any] = msgspec.json.decode(printed("--json"))
     assert document["schema"] == "agentdash.since/1"
     assert len(document["rows"]) > MAX_LINES
-    assert CliRunner().invoke(since, given).stdout.startswith("since Fri 2026-11-20 00:00, ")
+    assert printed().startswith("since Fri 2026-11-20 00:00, ")
 
 
-def test_a_large_session_is_read_whole(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_session_is_read_whole(home: Path, printed: Callable[..., str]) -> None:
     """By itself `status` reads its head and its tail."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     (log,) = home.rglob("*01a1fa8b-4086*")
     *lines, last = log.read_bytes().splitlines()
     note = line("event_msg", {"type": "agent_message", "message": "x" * 1_000}, second=800)
     log.write_bytes(b"\n".join((*lines, *[note] * 3_000, last, b"")))
-    given = ["2026-11-20 00:00", "--no-tmux", "--codex-home", str(home), "--json"]
-    document = msgspec.json.decode(CliRunner().invoke(since, given).stdout)
-    denied = [row for row in document["rows"] if row["kind"] == "denied" and "kanban.db" in row["text"]]
+    rows = msgspec.json.decode(printed("--json"))["rows"]
+    denied = [row for row in rows if row["kind"] == "denied" and "kanban.db" in row["text"]]
     assert [row["worker"] for row in denied] == ["01a1fa8b-4086-7a32-8c43-2abbeb466a8c"]
 
 
