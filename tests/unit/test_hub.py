@@ -240,12 +240,8 @@ async def test_a_failed_service_is_a_failed_source() -> None:
 async def test_urgent_events_do_not_wait_for_the_longer_interval(
     monkeypatch: pytest.MonkeyPatch, event: e.Event, urgent: bool
 ) -> None:
-    for name, value in {
-        "_MIN_INTERVAL_S": 0.001,
-        "_COST_FACTOR": 1e9,
-        "_MAX_INTERVAL_S": 3600.0,
-        "_SAVED_S": 0.0,
-    }.items():
+    limits = {"_MIN_INTERVAL_S": 0.001, "_COST_FACTOR": 1e9, "_MAX_INTERVAL_S": 3600.0, "_SAVED_S": 0.0}
+    for name, value in limits.items():
         monkeypatch.setattr(hub_module, name, value)
     source = QueueSource()
     async with running_hub(source) as (_, snapshots):

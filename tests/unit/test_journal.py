@@ -157,17 +157,10 @@ async def test_events_beyond_the_limit_are_counted_as_lost(tmp_path: Path) -> No
 
 # ---------------------------------------------------------------- the end
 
-HELD = {THREAD: CODEX.key.pid}
 
-
-def pass_at(at: float, *more: e.Event, holders: dict[str, int] | None = None) -> list[e.Event]:
+def pass_at(at: float, holders: dict[str, int]) -> list[e.Event]:
     """Return the events of a pass over processes and locks."""
-    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders)
-    return [*more, locks, e.ProcessesCounted(at=at)]
-
-
-def died_at(at: float) -> list[e.Event]:
-    return pass_at(at, e.ProcessGone(at=at, key=CODEX.key), holders={})
+    return [e.LocksSeen(at=at, holders=holders), e.ProcessesCounted(at=at)]
 
 
 OTHER = PaneKey("default", "%2")
@@ -180,7 +173,7 @@ LIVES = [
     e.ProcessSeen(
         at=BORN, process=Process(ProcessKey(200, BORN - 9), 1, "claude", ("claude",), agent="claude")
     ),
-    *pass_at(BORN),
+    *pass_at(BORN, {THREAD: CODEX.key.pid}),
 ]
 
 
@@ -225,7 +218,8 @@ async def ends_of(player: Player) -> tuple[float, dict[str, Worker]]:
 async def test_killed_worker_is_dead_at_its_time(tmp_path: Path, after: float) -> None:
     """It waited long after its last line; what others do later is not part of its replay."""
     family = rollout(tmp_path, *asked(2), last=2)
-    events = [*LIVES, *others(after + 60), *died_at(BORN + after)]
+    gone = e.ProcessGone(at=BORN + after, key=CODEX.key)
+    events = [*LIVES, *others(after + 60), gone, *pass_at(BORN + after, {})]
     end, workers = await ends_of(await recorded_player(tmp_path, family, events))
     assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + after)
     assert after <= end - BORN <= after + 6

@@ -246,11 +246,9 @@ def test_search_finds_every_text_of_the_recordings() -> None:
     """Of each file the words of one text of each kind, by a second reader: all texts of all lines."""
     checked = 0
     for path in all_files()[::5]:
-        texts: dict[str, tuple[int, str]] = {}
-        for number, raw in enumerate(path.read_bytes().splitlines(), 1):
-            for kind, text in line_texts(raw):
-                if len(text.split()) > 2:
-                    texts[kind] = (number, text)
+        lines = enumerate(path.read_bytes().splitlines(), 1)
+        found = ((kind, number, text) for number, raw in lines for kind, text in line_texts(raw))
+        texts = {kind: (number, text) for kind, number, text in found if len(text.split()) > 2}
         for kind, (number, text) in texts.items():
             words = [word for word in text.split() if '"' not in word][:6]
             job = TextSearch(" ".join(words), [path])

@@ -75,15 +75,6 @@ def test_seek_equals_stepping(folder: Path, data: st.DataObject) -> None:
             assert (sought.at, workers(sought)) == after
 
 
-def closed(family) -> Snapshot:
-    """Return the snapshot at the end."""
-    clock = VirtualClock(0)
-    player = Player(family, clock)
-    player.index.read()
-    player.seek(1)
-    return build_snapshot(player.read().fleet, clock.now())
-
-
 # ---------------------------------------------------------------- the player
 
 
@@ -143,13 +134,19 @@ def test_long_pauses_are_shortened(tmp_path: Path) -> None:
     assert (list(index.elapsed)[-1], index.times[-1]) == (MAX_GAP_S, first + hour)
 
 
-async def test_growing_session_goes_live(tmp_path: Path) -> None:
-    source = next((RECORDINGS / "0.169.0" / "full-access").iterdir())
-    *lines, last = source.read_bytes().splitlines(keepends=True)
-    growing = tmp_path / source.name
-    growing.write_bytes(b"".join(lines))
-    clock = VirtualClock(0)
+def begun(folder: Path, scenario: str, clock: VirtualClock, left: int) -> tuple[Player, Path, bytes]:
+    """Return a player of a recording without its last lines, its file, and these lines."""
+    (source,) = (RECORDINGS / "0.169.0" / scenario).iterdir()
+    lines = source.read_bytes().splitlines(keepends=True)
+    growing = folder / source.name
+    growing.write_bytes(b"".join(lines[:-left]))
     player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
+    return player, growing, b"".join(lines[-left:])
+
+
+async def test_growing_session_goes_live(tmp_path: Path) -> None:
+    clock = VirtualClock(0)
+    player, growing, last = begun(tmp_path, "full-access", clock, 1)
     player.index._is_open = lambda at: True
     async with RunningPlayer(player, clock) as running:
         await running.wait_for(lambda: player.live)
@@ -166,16 +163,12 @@ async def test_growing_session_goes_live(tmp_path: Path) -> None:
 
 
 async def test_closed_session_is_resumed(tmp_path: Path) -> None:
-    source = next((RECORDINGS / "0.169.0" / "killed-mid-command").iterdir())
-    lines = source.read_bytes().splitlines(keepends=True)
-    growing = tmp_path / source.name
-    growing.write_bytes(b"".join(lines[:-2]))
     clock = VirtualClock(0)
-    player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
+    player, growing, rest = begun(tmp_path, "killed-mid-command", clock, 2)
     async with RunningPlayer(player, clock) as running:
         await running.snapshot_with(lambda s: bool(s.workers) and s.workers[0].state == "exited")
         with growing.open("ab") as file:
-            file.write(b"".join(lines[-2:]))
+            file.write(rest)
         await running.snapshot_with(lambda s: s.workers[0].state == "running")
 
 
@@ -249,7 +242,10 @@ def test_damaged_file_is_unreachable(tmp_path: Path, damage: str) -> None:
     family = find_family(NO_HOME, str(path))
     if damage == "gone":
         path.unlink()
-    (worker,) = closed(family).workers
+    player = Player(family, VirtualClock(0))
+    player.index.read()
+    player.seek(1)
+    (worker,) = build_snapshot(player.read().fleet, 0).workers
     assert worker.state == "unreachable"
 
 
