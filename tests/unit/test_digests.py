@@ -122,10 +122,9 @@ def test_a_file_that_has_just_changed_gets_no_digest(
     changed = files(home)[0]
     later = time.time_ns() + 3_600_000_000_000
     os.utime(changed, ns=(later, later))
-    audit(files(home), digests=store)
-    read_paths.clear()
-    audit(files(home), digests=store)
-    assert read_paths == [changed]
+    for _ in range(2):
+        audit(files(home), digests=store)
+    assert read_paths == [*files(home), changed]
 
 
 def test_a_child_is_judged_again_when_its_parent_is_there(tmp_path: Path, store: DigestStore) -> None:
@@ -143,11 +142,12 @@ def test_a_child_is_judged_again_when_its_parent_is_there(tmp_path: Path, store:
 def test_other_rules_read_everything_again(
     home: Path, store: DigestStore, read_paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audit(files(home), digests=store)
-    read_paths.clear()
+    for _ in range(2):
+        audit(files(home), digests=store)
+    assert read_paths == files(home)
     monkeypatch.setattr(digests, "rules", lambda: b"12345678")
     audit(files(home), digests=store)
-    assert read_paths == files(home)
+    assert read_paths == files(home) * 2
 
 
 def _damage(path: Path) -> None:
