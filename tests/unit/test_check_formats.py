@@ -41,10 +41,6 @@ def whole() -> CheckReport:
     return audit((*paths, missing), unreadable=[UnreadableReport("/closed", "Permission denied")])
 
 
-def report_of(*scenarios: str) -> CheckReport:
-    return audit([path for scenario in scenarios for path in files("0.169.0", scenario)])
-
-
 def thread(**changes: Any) -> ThreadReport:
     blank = replace(unreadable_report("t1", "s/rollout.jsonl", ""), problem=None, verdict="match")
     return replace(blank, **changes)
@@ -71,7 +67,8 @@ def hostile() -> CheckReport:
 
 
 def test_denial_and_its_finding_are_one_result() -> None:
-    (result,) = [each for each in results(report_of("kanban-board")) if each.kind != UNVERIFIED]
+    report = audit(files("0.169.0", "kanban-board"))
+    (result,) = [each for each in results(report) if each.kind != UNVERIFIED]
     assert (result.kind, result.about) == ("denied-filesystem", "/home/dev/board/kanban.db")
 
 

@@ -210,10 +210,7 @@ async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch
 
 
 async def test_a_hub_that_stops_publishes_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def stop(self: Hub) -> None:
-        raise RuntimeError("loop")
-
-    monkeypatch.setattr(Hub, "_wait_for_work", stop)
+    monkeypatch.setattr(Hub, "_wait_for_work", AsyncMock(side_effect=RuntimeError("loop")))
     hub = Hub([QueueSource()], SystemClock())
     async with running(hub), asyncio.timeout(PATIENCE_S):
         snapshot = await anext(hub.snapshots())
@@ -222,9 +219,7 @@ async def test_a_hub_that_stops_publishes_why(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_failed_service_is_a_failed_source() -> None:
-    async def service() -> None:
-        raise PermissionError("read-only")
-
+    service = AsyncMock(side_effect=PermissionError("read-only"))
     hub = Hub([QueueSource()], SystemClock())
     async with running(hub, ("status file", service)), asyncio.timeout(PATIENCE_S):
         snapshot = await anext(hub.snapshots())

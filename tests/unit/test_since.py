@@ -23,7 +23,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import parse_time
 from agentdash.report.audit import audit
-from agentdash.report.since import MAX_LINES, SinceReport, SinceRow, since_lines, since_report
+from agentdash.report.since import MAX_LINES, SinceReport, since_lines, since_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, home_of, line
 from tests.unit.story import row
 
@@ -48,12 +48,9 @@ def report_of(home: Path, since: float) -> SinceReport:
     return since_report(build_snapshot(reduce(fleet, ended), NOW), None, since, NOW)
 
 
-def rows(report: SinceReport, kind: str) -> dict[str, list[SinceRow]]:
-    found: dict[str, list[SinceRow]] = {}
-    for each in report.rows:
-        if each.kind == kind:
-            found.setdefault(each.worker, []).append(each)
-    return found
+def rows(report: SinceReport, kind: str) -> set[tuple[str, str]]:
+    """Return worker and text, up to the first colon, of the rows of a kind."""
+    return {(each.worker, each.text.partition(":")[0]) for each in report.rows if each.kind == kind}
 
 
 def test_denials_and_findings_are_those_of_check(home: Path) -> None:
@@ -62,30 +59,28 @@ def test_denials_and_findings_are_those_of_check(home: Path) -> None:
     report = report_of(home, NOW - 86_400)
     denied = {thread.id for thread in checked if thread.denials}
     differing = {
-        thread.id: {each.kind for each in thread.findings if each.severity != "info"} - DENIAL_KINDS
+        (thread.id, each.kind)
         for thread in checked
+        for each in thread.findings
+        if each.severity != "info" and each.kind not in DENIAL_KINDS
     }
     assert denied
-    assert rows(report, "denied").keys() == denied
-    shown = {
-        worker: {row.text.partition(":")[0] for row in several}
-        for worker, several in rows(report, "finding").items()
-    }
-    assert shown == {worker: kinds for worker, kinds in differing.items() if kinds}
-    assert shown
+    assert {worker for worker, _ in rows(report, "denied")} == denied
+    assert differing
+    assert rows(report, "finding") == differing
 
 
 def test_each_failed_provider_and_each_end_is_reported(home: Path) -> None:
     scenario = {path.stem[-36:]: path.parent.name for path in (RECORDINGS / "0.169.0").glob("*/*.jsonl")}
     report = report_of(home, NOW - 86_400)
-    assert {scenario[worker] for worker in rows(report, "provider")} >= {
-        "provider-401",
-        "provider-500",
-        "provider-quota",
+    found = {
+        kind: {scenario[worker] for worker, _ in rows(report, kind)}
+        for kind in ("provider", "refused", "needs-you", "done")
     }
-    assert {scenario[worker] for worker in rows(report, "refused")} == {"escalation-refused"}
-    assert "killed-mid-command" in {scenario[worker] for worker in rows(report, "needs-you")}
-    assert "workspace-write-network" in {scenario[worker] for worker in rows(report, "done")}
+    assert found["provider"] >= {"provider-401", "provider-500", "provider-quota"}
+    assert found["refused"] == {"escalation-refused"}
+    assert "killed-mid-command" in found["needs-you"]
+    assert "workspace-write-network" in found["done"]
 
 
 # ---------------------------------------------------------------- waiting
