@@ -1,11 +1,13 @@
 """Rollouts for tests: recorded ones, and constructed lines."""
 
 import json
+import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentdash.agents.codex.home import open_lines, thread_id
+from agentdash.agents.codex.home import CodexHome, open_lines, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.events import CallEnded, Event
 
@@ -17,6 +19,8 @@ THREAD = "01a1fa8b-2cba-7501-a214-dc60155cd481"
 BORN = 1795204787.386
 """The time in `THREAD`, 2026-11-20T19:59:47.386Z."""
 PARENT = "01a1fa8a-0000-7501-a214-dc60155cd481"
+CHANGED = 1_795_213_600.0
+"""When the copies in a home were changed."""
 E_ = TypeVar("E_", bound=Event)
 
 
@@ -30,6 +34,16 @@ def files(version: str, scenario: str, base: Path = RECORDINGS) -> list[Path]:
 def all_files() -> list[Path]:
     """Return all stored rollouts."""
     return sorted(DATA.glob("r*/*/*/*.jsonl"))
+
+
+def home_of(folder: Path, *paths: Path) -> CodexHome:
+    """Return a Codex home with copies of these rollouts, long unchanged."""
+    home = CodexHome(folder)
+    for path in paths:
+        day = home.sessions / path.name[8:18].replace("-", "/")
+        day.mkdir(parents=True, exist_ok=True)
+        os.utime(shutil.copy(path, day), (CHANGED, CHANGED))
+    return home
 
 
 def events_of(path: Path) -> list[Event]:

@@ -134,18 +134,28 @@ def started() -> list[e.Event]:
     ]
 
 
+def growth(step: Callable[[int], tuple[object, ...]]) -> float:
+    """Return how much more is kept after many steps than after few; a step returns what keeps something."""
+    kept: dict[int, int] = {}
+    for number in range(1, 1 + MANY):
+        roots = step(999 + number)
+        if number in (FEW, MANY):
+            kept[number] = kept_bytes(*roots)
+    return kept[MANY] / kept[FEW]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thread_keeps_no_more_of_many_events_than_of_few(kind: str) -> None:
     fleet, cache = reduce(Fleet(), started()), WorkerCache()
-    kept: dict[int, int] = {}
-    for number in range(1_000, 1_000 + MANY):
+
+    def step(number: int) -> tuple[object, ...]:
+        nonlocal fleet
         fleet = reduce(fleet, KINDS[kind](number))
-        if number % 50 == 0:
+        if number % 50 in (0, 49):
             build_snapshot(fleet, LATER, cache)
-        if number + 1 - 1_000 in (FEW, MANY):
-            build_snapshot(fleet, LATER, cache)
-            kept[number + 1 - 1_000] = kept_bytes(fleet, cache)
-    assert kept[MANY] <= kept[FEW] * TOLERANCE
+        return fleet, cache
+
+    assert growth(step) <= TOLERANCE
 
 
 def test_all_events_of_threads_are_counted() -> None:
@@ -158,35 +168,37 @@ def test_a_reader_keeps_no_more_of_many_turns_than_of_few() -> None:
     lines = recorded.read_text().splitlines()
     reader = RolloutReader(recorded.stem[-36:])
     reader.read([line.encode() for line in lines])
-    kept: dict[int, int] = {}
-    for number in range(1_000, 1_000 + MANY):
+
+    def step(number: int) -> tuple[object, ...]:
         turn = [re.sub(r"call_([0-9a-f]{12})", rf"call_\g<1>{number}", line) for line in lines[7:]]
         reader.read([line.encode() for line in turn])
-        kept[number + 1 - 1_000] = kept_bytes(reader) if number + 1 - 1_000 in (FEW, MANY) else 0
-    assert kept[MANY] <= kept[FEW] * TOLERANCE
+        return (reader,)
+
+    assert growth(step) <= TOLERANCE
 
 
 def test_workers_that_are_gone_are_forgotten() -> None:
     cache = WorkerCache()
-    kept: dict[int, int] = {}
-    for number in range(1_000, 1_000 + MANY):
+
+    def step(number: int) -> tuple[object, ...]:
         thread = f"{number:08x}-0000-7000-8000-000000000001"
-        fleet = reduce(Fleet(), [replace(event, thread=thread) for event in started()])
-        build_snapshot(fleet, LATER, cache)
-        kept[number + 1 - 1_000] = kept_bytes(cache) if number + 1 - 1_000 in (FEW, MANY) else 0
-    assert kept[MANY] <= kept[FEW] * 1.5  # a few of them are forgotten at once
+        build_snapshot(reduce(Fleet(), [replace(event, thread=thread) for event in started()]), LATER, cache)
+        return (cache,)
+
+    assert growth(step) <= 1.5  # a few of them are forgotten at once
 
 
 def test_processes_that_are_gone_are_forgotten() -> None:
     fleet, cache = reduce(Fleet(), started()), WorkerCache()
-    kept: dict[int, int] = {}
-    for number in range(1_000, 1_000 + MANY):
+
+    def step(number: int) -> tuple[object, ...]:
+        nonlocal fleet
         key = ProcessKey(number, float(number))
         argv = ("codex", "exec", f"task {number}")
         process = Process(key=key, ppid=1, name="codex", argv=argv, agent="codex", cwd=f"/srv/{number}")
-        fleet = reduce(fleet, [e.ProcessSeen(at=number, process=process), e.ProcessesCounted(at=number)])
-        build_snapshot(fleet, LATER, cache)
-        fleet = reduce(fleet, [e.ProcessGone(at=number, key=key), e.ProcessesCounted(at=number)])
-        build_snapshot(fleet, LATER, cache)
-        kept[number + 1 - 1_000] = kept_bytes(fleet, cache) if number + 1 - 1_000 in (FEW, MANY) else 0
-    assert kept[MANY] <= kept[FEW] * TOLERANCE
+        for event in (e.ProcessSeen(at=number, process=process), e.ProcessGone(at=number, key=key)):
+            fleet = reduce(fleet, [event, e.ProcessesCounted(at=number)])
+            build_snapshot(fleet, LATER, cache)
+        return fleet, cache
+
+    assert growth(step) <= TOLERANCE

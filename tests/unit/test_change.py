@@ -35,7 +35,6 @@ def said(why: str, state: State = State.RUNNING) -> Worker:
     [
         said("retrying in 58s · esc to interrupt"),
         said("retrying in 1m 05s · esc to interrupt"),
-        said("retrying in 99s · esc to interrupt"),
         said("retrying in 7.5 s  ∗ esc to interrupt"),
         replace(WORKER, name="⠙ fix the tests"),
         replace(WORKER, last_activity=150.0, pids=(1, 2), line="other output"),

@@ -1,11 +1,8 @@
 """`check` for CI: what fails it, and the formats as their readers parse them."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from agentdash.report.check import (
 )
 from agentdash.report.elements import UnreadableReport
 from tests.unit.rollout_files import DATA, all_files, files
+from tests.unit.test_cli import agentdash
 
 SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))
 HOSTILE = "a\x01b ]]> <x> & \"q\" 'p' %0A 100%\r\n::error::x ##[warning]y, z: ç 🙂\ufffe"
@@ -41,10 +39,6 @@ def whole() -> CheckReport:
     assert len(paths) > 150
     missing = Path("/nonexistent/rollout-x.jsonl")
     return audit((*paths, missing), unreadable=[UnreadableReport("/closed", "Permission denied")])
-
-
-def report_of(*scenarios: str) -> CheckReport:
-    return audit([path for scenario in scenarios for path in files("0.169.0", scenario)])
 
 
 def thread(**changes: Any) -> ThreadReport:
@@ -73,7 +67,8 @@ def hostile() -> CheckReport:
 
 
 def test_denial_and_its_finding_are_one_result() -> None:
-    (result,) = [each for each in results(report_of("kanban-board")) if each.kind != UNVERIFIED]
+    report = audit(files("0.169.0", "kanban-board"))
+    (result,) = [each for each in results(report) if each.kind != UNVERIFIED]
     assert (result.kind, result.about) == ("denied-filesystem", "/home/dev/board/kanban.db")
 
 
@@ -144,17 +139,14 @@ def test_sarif_says_what_is_undecided() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("file", "uri"),
-    [
-        ("s/a b.jsonl", "s/a%20b.jsonl"),
-        ("/w/s/a.jsonl", "s/a.jsonl"),
-        ("/v/ä#.jsonl", "file:///v/%C3%A4%23.jsonl"),
-        ("a:b.jsonl", "a%3Ab.jsonl"),
-    ],
-)
-def test_places(file: str, uri: str) -> None:
-    assert uri_in(Path("/w"), file) == uri
+def test_places() -> None:
+    for file, uri in {
+        "s/a b.jsonl": "s/a%20b.jsonl",
+        "/w/s/a.jsonl": "s/a.jsonl",
+        "/v/ä#.jsonl": "file:///v/%C3%A4%23.jsonl",
+        "a:b.jsonl": "a%3Ab.jsonl",
+    }.items():
+        assert uri_in(Path("/w"), file) == uri
 
 
 # ---------------------------------------------------------------- the command
@@ -163,42 +155,27 @@ BOARD = str(files("0.169.0", "kanban-board")[0])
 CLEAN = str(files("0.169.0", "full-access")[0])
 
 
-def run(*args: str) -> subprocess.CompletedProcess[str]:
-    blank = dict.fromkeys(("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), "/proc/nonexistent")
-    return subprocess.run(
-        [sys.executable, "-m", "agentdash", "check", *args],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **blank},
-        check=False,
-    )
-
-
 @pytest.mark.slow
 def test_formats_of_the_command() -> None:
-    assert run(BOARD, "--format", "json").stdout == run(BOARD, "--json").stdout
-    assert run(BOARD, "--format", "text").stdout == run(BOARD).stdout
-    code = run(BOARD, CLEAN, "--format", "sarif")
+    check = partial(agentdash, "check")
+    assert check(BOARD, "--format", "json").stdout == check(BOARD, "--json").stdout
+    assert check(BOARD, "--format", "text").stdout == check(BOARD).stdout
+    code = check(BOARD, CLEAN, "--format", "sarif")
     assert (code.returncode, [*SARIF.iter_errors(json.loads(code.stdout))]) == (1, [])
-    assert run(BOARD, CLEAN, "--format", "sarif", "--fail-on", "wider").returncode == 0
-    code = run(BOARD, "--format", "sarif", "--fail-on", "denied-filesystem", "--fail-on", "wider")
+    assert check(BOARD, CLEAN, "--format", "sarif", "--fail-on", "wider").returncode == 0
+    code = check(BOARD, "--format", "sarif", "--fail-on", "denied-filesystem", "--fail-on", "wider")
     assert code.returncode == 1
-    assert run(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "sarif").returncode == 2
+    assert check(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "sarif").returncode == 2
 
 
 # ---------------------------------------------------------------- files that are read in part
 
 
-def lose_block(content: bytes) -> bytes:
-    """Return what is left where a block of the disk was never written, after a power loss."""
-    middle = len(content) // 2
-    return content[:middle] + bytes(512) + content[middle + 512 :]
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lose_block, "1 malformed line skipped"),
+        # a block of the disk was never written, after a power loss
+        (lambda content: content[:4096] + bytes(512) + content[4608:], "1 malformed line skipped"),
         (lambda content: content + b"\xff\n{}x\n", "2 malformed lines skipped"),
         (lambda content: content + b'{"timestamp":"2026-', None),  # it may still be written
         (lambda content: content.replace(b"\n", b"\r"), "1 malformed line skipped"),

@@ -52,18 +52,11 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
     ("text", "messages"),
     [
         ("a = 1\n[b\n", ["c.toml:2:3: "]),
-        ("a =", ["c.toml:1:1: "]),
         ('theme = "dark"\n\nfrob = 1\n', ["c.toml:3:8: frob: unknown option: choose from codex_home, tmux"]),
         ('theem = "dark"', ["c.toml:1:9: theem: unknown option. Did you mean 'theme'?"]),
-        (
-            'ascii = "yes"\nsessions = -1\n',
-            ["c.toml:1:9: ascii: Expected bool, got str", "c.toml:2:12: sessions: Expected int >= 0"],
-        ),
         ('theme = "pink"', ["c.toml:1:9: theme: invalid value 'pink': choose from dark, light, "]),
-        ('theme = "drak"', ["c.toml:1:9: theme: invalid value 'drak'. Did you mean 'dark'?"]),
         ("socket_paths = [1]", ["c.toml:1:16: socket_paths: Expected a path"]),
         ('record = "~no-such-user/x"', ["c.toml:1:10: record: no home directory ~no-such-user"]),
-        ("[keys]\ndown = 1", ["c.toml:1:7: keys: Expected str, got int"]),
         (
             'tmux = 1\n[notices]\nquiet = "9-5"\nsound = 1\non = ["need-you", "asleep"]\n',
             [
@@ -78,7 +71,6 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
             "hosts = 1\nnotices = { bell = 1 }",
             ["c.toml:1:9: hosts: Expected object, got int", "c.toml:2:20: notices.bell: Expected bool"],
         ),
-        ("notices.text = 1", ["c.toml:1:16: notices.text: Expected bool, got int"]),
         ('# theme = "x"\n[colours]\n', ["c.toml:2:10: colours: unknown option: choose from codex_home, "]),
         ('"\\u001b[31m" = 1', ["c.toml:1:"]),
     ],
@@ -116,12 +108,10 @@ def test_sessions_zero_means_all() -> None:
     [
         ({"fly": "x"}, "keys.fly: unknown action: choose from down, up"),
         ({"qit": "x"}, "keys.qit: unknown action. Did you mean 'quit'?"),
-        ({"quit": ""}, "keys.quit: invalid key ''"),
         ({"suspend": "x"}, "ctrl+z cannot be remapped"),
         ({"down": "ctrl+frob"}, "invalid key 'ctrl+frob'"),
         ({"down": "k"}, "keys.down: k is already assigned to `up`"),
         ({"why": "?"}, "? is already assigned to `help`"),
-        ({"why": "x", "help": "x"}, "x is already assigned to"),
     ],
 )
 def test_invalid_keys(keys: dict[str, str], message: str) -> None:

@@ -4,8 +4,6 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +19,7 @@ from agentdash.report.check import CheckReport
 from agentdash.report.file_audit import FileRead
 from agentdash.store import digests
 from agentdash.store.digests import DigestStore, file_state, file_states
+from tests.unit.test_cli import agentdash
 
 DATA = Path(__file__).parents[1] / "data"
 ODD_NAMES = ("rollouts", "recordings", "claude")
@@ -123,10 +122,9 @@ def test_a_file_that_has_just_changed_gets_no_digest(
     changed = files(home)[0]
     later = time.time_ns() + 3_600_000_000_000
     os.utime(changed, ns=(later, later))
-    audit(files(home), digests=store)
-    read_paths.clear()
-    audit(files(home), digests=store)
-    assert read_paths == [changed]
+    for _ in range(2):
+        audit(files(home), digests=store)
+    assert read_paths == [*files(home), changed]
 
 
 def test_a_child_is_judged_again_when_its_parent_is_there(tmp_path: Path, store: DigestStore) -> None:
@@ -144,11 +142,12 @@ def test_a_child_is_judged_again_when_its_parent_is_there(tmp_path: Path, store:
 def test_other_rules_read_everything_again(
     home: Path, store: DigestStore, read_paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audit(files(home), digests=store)
-    read_paths.clear()
+    for _ in range(2):
+        audit(files(home), digests=store)
+    assert read_paths == files(home)
     monkeypatch.setattr(digests, "rules", lambda: b"12345678")
     audit(files(home), digests=store)
-    assert read_paths == files(home)
+    assert read_paths == files(home) * 2
 
 
 def _damage(path: Path) -> None:
@@ -170,8 +169,6 @@ def _change_bodies(path: Path) -> None:
         _change_bodies,
         lambda path: path.write_bytes(b"no database" * 1000),
         lambda path: path.chmod(0o666),
-        lambda path: (path.unlink(), os.mkfifo(path)),
-        lambda path: (path.rename(path.with_name("x")), path.symlink_to("x")),
     ],
 )
 def test_doubted_digests_are_not_used(
@@ -214,12 +211,11 @@ def test_old_digests_are_dropped_and_a_large_file_is_begun_anew(
 
 @pytest.mark.slow
 def test_the_command_keeps_digests_unless_it_must_not(home: Path, tmp_path: Path) -> None:
-    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "xdg"), "CODEX_HOME": str(tmp_path)}
+    environ = {"XDG_STATE_HOME": str(tmp_path / "xdg"), "CODEX_HOME": str(tmp_path)}
     found = tmp_path / "xdg" / "agentdash" / digests.NAME
 
     def check(*options: str) -> str:
-        argv = [sys.executable, "-m", "agentdash", "check", "--json", *options, str(home)]
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False).stdout
+        return agentdash("check", "--json", *options, str(home), **environ).stdout
 
     plain = check("--no-cache")
     assert (found.exists(), bool(plain)) == (False, True)

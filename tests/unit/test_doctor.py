@@ -1,7 +1,6 @@
 """The checks of `agentdash doctor` and their advice."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from agentdash.config import Config, HostSettings
 from agentdash.report import doctor
 from agentdash.report.doctor import DoctorCheck, check_agents, check_homes, check_hosts, check_sandbox
 from agentdash.version import described_version
-from tests.unit.test_cli import RECORDINGS, agentdash
+from tests.unit.rollout_files import RECORDINGS, home_of
+from tests.unit.test_cli import agentdash
 
 
 def by_name(checks: list[DoctorCheck]) -> dict[str, DoctorCheck]:
@@ -22,11 +22,8 @@ def by_name(checks: list[DoctorCheck]) -> dict[str, DoctorCheck]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "sessions" / "2026" / "11" / "20"
-    folder.mkdir(parents=True)
-    for version in ("0.114.0", "0.169.0"):
-        shutil.copy(next(RECORDINGS.glob(f"{version}/full-access/*.jsonl")), folder)
-    return tmp_path
+    rollouts = (next(RECORDINGS.glob(f"{version}/full-access/*.jsonl")) for version in ("0.114.0", "0.169.0"))
+    return home_of(tmp_path, *rollouts).root
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Exports: complete, inert (no markup of the session is active), and free of redacted words."""
 
-import json
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -25,9 +23,9 @@ from agentdash.replay.streams import family_stream
 from agentdash.report.exports import ExportReport, build_report, cell, code, markdown, page, quoted
 from agentdash.report.redact import Scrubber
 from tests.unit.captures import CHANGE_LOGS
-from tests.unit.rollout_files import RECORDINGS, THREAD, VERSIONS, event, files, line, response
+from tests.unit.rollout_files import RECORDINGS, THREAD, VERSIONS, answer, call, event, files, line, meta
 
-SPAWN = files("0.114.0", "spawn-leaked-flags")
+SPAWN = files("0.114.0", "spawn-leaked-flags")[0]
 ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "h4", "h5", "h6", "p", "hr", "br"),
     *("ul", "ol", "li", "pre", "code", "span", "table", "thead", "tbody", "tr", "th", "td", "blockquote"),
@@ -39,10 +37,6 @@ def report_of(*paths: Path, redact: bool = False) -> ExportReport:
     thread = paths[0].stem[-36:]
     scrubber = Scrubber() if redact else None
     return build_report(thread, family_stream(Family(thread, paths)), ended=True, scrubber=scrubber)
-
-
-def html(report: ExportReport) -> str:
-    return page(markdown(report, "1"))
 
 
 def exported(target: Path | str, file: Path, *flags: str) -> Result:
@@ -68,6 +62,10 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.words.append(data)
 
+    def is_inert(self) -> bool:
+        runs = {name for name in self.attributes if name.startswith("on") or name == "src"}
+        return self.tags <= ALLOWED and not runs and "javascript" not in str(self.attributes)
+
 
 HOSTILE = (
     "<script>alert(1)</script> ``` | [x](javascript:alert(1)) <img src=x onerror=alert(1)> &lt; \"' <!-- -->"
@@ -77,24 +75,14 @@ HOSTILE = (
 def session(folder: Path, prompt: str, command: str, output: str, message: str, error: str = "") -> Path:
     """Write a rollout of one turn, and return its path."""
     failed = {"error": {"message": error, "codex_error_info": "usage_limit_exceeded"}} if error else {}
+    policy = {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}}
     lines = (
-        line(
-            "session_meta",
-            {
-                "id": THREAD,
-                "timestamp": "2026-11-20T19:59:47.386Z",
-                "cwd": "/home/mallory/api",
-                "cli_version": "0.169.0",
-            },
-        ),
+        meta(cwd="/home/mallory/api", cli_version="0.169.0"),
         event("task_started", turn_id="t"),
-        line(
-            "turn_context",
-            {"cwd": "/home/mallory/api", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}},
-        ),
+        line("turn_context", policy),
         event("user_message", message=prompt),
-        response("function_call", name="exec_command", call_id="c1", arguments=json.dumps({"cmd": command})),
-        response("function_call_output", call_id="c1", output=f"Exit code: 1\nOutput:\n{output}\n"),
+        call("exec_command", {"cmd": command}),
+        answer(f"Exit code: 1\nOutput:\n{output}\n"),
         event("agent_message", message=message),
         event("task_complete", turn_id="t", last_agent_message=message, **failed),
     )
@@ -104,13 +92,6 @@ def session(folder: Path, prompt: str, command: str, output: str, message: str, 
 
 
 # ---------------------------------------------------------------- the report
-
-
-@pytest.mark.parametrize(
-    "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
-)
-def test_every_version_can_be_exported(path: Path) -> None:
-    assert Page(html(report_of(path))).tags >= {"table", "h1", "h2"}
 
 
 def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
@@ -135,9 +116,8 @@ def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
 def test_page_lets_no_other_html_through(text: str) -> None:
     """Whatever the Markdown has: the tags of a folded call alone."""
     parsed = Page(page(f"# x\n\n{text}\n"))
-    assert parsed.tags <= ALLOWED - {"details", "b"}
-    assert not {name for name in parsed.attributes if name.startswith("on") or name == "src"}
-    assert "javascript" not in str(parsed.attributes)
+    assert parsed.is_inert()
+    assert not parsed.tags & {"details", "b"}
 
 
 @pytest.mark.parametrize("text", ["`", "``", "a`b``c", "`x", "x`", "a|b", "", "two\nlines"])
@@ -176,28 +156,21 @@ def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["r.html", "r.md"])
 def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str) -> None:
-    home = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    home.mkdir(parents=True)
-    for path in SPAWN:
-        shutil.copy(path, home)
     out = tmp_path / name
-    flags = ("--codex-home", str(tmp_path / "home"))
-    thread = SPAWN[0].stem[-36:]
-    assert exported(thread, out, *flags).exception is None
+    assert exported(SPAWN, out).exception is None
     first = out.read_bytes()
     assert len(first) > 4_000
-    refused = exported(thread, out, *flags)
+    refused = exported(SPAWN, out)
     assert "file exists" in str(refused.exception)
     assert out.read_bytes() == first
-    assert exported(thread, out, *flags, "--force").exception is None
+    assert exported(SPAWN, out, "--force").exception is None
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["no-such-thread", "--export", "x.html"], "neither a session log nor the id of a session"),
-        ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
-        ([str(SPAWN[0]), "--export", "/dev/null/x.html"], "Not a directory"),
+        ([str(SPAWN), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
+        ([str(SPAWN), "--export", "/dev/null/x.html"], "Not a directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),
     ],
 )
@@ -226,10 +199,10 @@ def patch_session(folder: Path) -> Path:
     message = f"{HOSTILE}\n\n![x](http://x/y.png)"
     log = session(folder, HOSTILE, f"echo {HOSTILE}", HOSTILE, message, HOSTILE)
     patch = f"*** Begin Patch\n*** Add File: {HOSTILE}\n+{HOSTILE}\n+```\n*** End Patch"
-    call = response("function_call", name="apply_patch", call_id="c2", arguments=json.dumps({"input": patch}))
-    done = response("function_call_output", call_id="c2", output=f"Success. {HOSTILE}")
+    edit = call("apply_patch", {"input": patch}, id_="c2")
+    done = answer(f"Success. {HOSTILE}", id_="c2")
     lines = log.read_bytes().splitlines()
-    log.write_bytes(b"\n".join((*lines[:-1], call, done, lines[-1])) + b"\n")
+    log.write_bytes(b"\n".join((*lines[:-1], edit, done, lines[-1])) + b"\n")
     return log
 
 
@@ -253,20 +226,19 @@ def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
     assert "change files" in words
     assert "two <b>three</b>" in words
     assert {"ins", "del", "details", "li"} <= parsed.tags
+    assert report_of(log).conversations == [ConversationFile(log).read()]
 
 
 def test_hostile_texts_are_inert(tmp_path: Path) -> None:
     log = patch_session(tmp_path)
     text = talk(tmp_path, log, "talk.html")
     whole = Page(text)
-    assert whole.tags <= ALLOWED
-    assert not {name for name in whole.attributes if name.startswith("on") or name == "src"}
+    assert whole.is_inert()
     assert "default-src 'none'" in text
     assert not re.search(r"@import|url\(", text)
     assert "<script>alert(1)</script>" in "".join(whole.words)
     rendered = Page(BROWSER.render(talk(tmp_path, log, "talk.md")))
-    assert rendered.tags <= ALLOWED
-    assert not {name for name in rendered.attributes if name.startswith("on") or name == "src"}
+    assert rendered.is_inert()
     assert "alert(1)" in " ".join(rendered.words)
 
 
@@ -308,9 +280,3 @@ def test_denied_calls_are_those_of_the_ledger(version: str) -> None:
         assert found == {call for entry in known.denials for call in entry.calls}, log
         denied += len(found)
     assert denied >= 2
-
-
-@pytest.mark.parametrize("log", sorted(CHANGE_LOGS.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
-def test_report_and_conversation_have_the_same_calls(log: Path) -> None:
-    (conversation,) = report_of(log).conversations
-    assert conversation == ConversationFile(log).read()

@@ -20,15 +20,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
 from tests.unit.story import PANE, T, begun, called, done, pane, polled, process
 
-IDLE = (
-    "",
-    "  ┃",
-    '  ┃  Ask anything... "Fix a TODO in the codebase"',
-    "  ┃",
-    "  ┃  Build  Big Pickle OpenCode Zen",
-    "  ╹▀▀▀▀▀▀▀▀▀▀",
-    "",
-)
+IDLE = ('  ┃  Ask anything... "Fix a TODO in the codebase"', "  ╹▀▀▀▀▀▀▀▀▀▀")
 PATIENCE_S = 20
 
 
@@ -218,10 +210,7 @@ async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch
 
 
 async def test_a_hub_that_stops_publishes_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def stop(self: Hub) -> None:
-        raise RuntimeError("loop")
-
-    monkeypatch.setattr(Hub, "_wait_for_work", stop)
+    monkeypatch.setattr(Hub, "_wait_for_work", AsyncMock(side_effect=RuntimeError("loop")))
     hub = Hub([QueueSource()], SystemClock())
     async with running(hub), asyncio.timeout(PATIENCE_S):
         snapshot = await anext(hub.snapshots())
@@ -230,9 +219,7 @@ async def test_a_hub_that_stops_publishes_why(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_failed_service_is_a_failed_source() -> None:
-    async def service() -> None:
-        raise PermissionError("read-only")
-
+    service = AsyncMock(side_effect=PermissionError("read-only"))
     hub = Hub([QueueSource()], SystemClock())
     async with running(hub, ("status file", service)), asyncio.timeout(PATIENCE_S):
         snapshot = await anext(hub.snapshots())
@@ -248,12 +235,8 @@ async def test_a_failed_service_is_a_failed_source() -> None:
 async def test_urgent_events_do_not_wait_for_the_longer_interval(
     monkeypatch: pytest.MonkeyPatch, event: e.Event, urgent: bool
 ) -> None:
-    for name, value in {
-        "_MIN_INTERVAL_S": 0.001,
-        "_COST_FACTOR": 1e9,
-        "_MAX_INTERVAL_S": 3600.0,
-        "_SAVED_S": 0.0,
-    }.items():
+    limits = {"_MIN_INTERVAL_S": 0.001, "_COST_FACTOR": 1e9, "_MAX_INTERVAL_S": 3600.0, "_SAVED_S": 0.0}
+    for name, value in limits.items():
         monkeypatch.setattr(hub_module, name, value)
     source = QueueSource()
     async with running_hub(source) as (_, snapshots):

@@ -15,7 +15,7 @@ from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, RecordingEnded
+from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import Worker
@@ -108,28 +108,6 @@ def lines(path: Path) -> list[bytes]:
     return whole.split(b"\n") if newline else []
 
 
-def without_journal(events: Iterable[e.Event]) -> list[e.Event]:
-    """Return the events without those about the journal itself, up to the end of the recording."""
-    events = list(events)
-    end = next((i for i, x in enumerate(events) if isinstance(x, RecordingEnded)), len(events))
-    return [x for x in events[:end] if not (isinstance(x, e.SourceSeen) and x.name == "journal")]
-
-
-def restorable(fleet: Fleet) -> dict[str, object]:
-    """Return the fields that a journal restores."""
-    fields = {name: getattr(fleet, name) for name in RESTORED_FIELDS}
-    fields["sources"] = {name: health for name, health in fleet.sources.items() if name != "journal"}
-    del fields["locks"]  # the time of equal locks is not recorded
-    return fields
-
-
-async def test_recorded_events_restore_the_fleet(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "journal")
-    await bench.record(STORY)
-    expected = reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED)])
-    assert restorable(reduce(Fleet(), without_journal(bench.read()))) == restorable(expected)
-
-
 async def test_no_rollout_content_and_no_repetition_is_recorded(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     await bench.record(STORY)
@@ -179,17 +157,10 @@ async def test_events_beyond_the_limit_are_counted_as_lost(tmp_path: Path) -> No
 
 # ---------------------------------------------------------------- the end
 
-HELD = {THREAD: CODEX.key.pid}
 
-
-def pass_at(at: float, *more: e.Event, holders: dict[str, int] | None = None) -> list[e.Event]:
+def pass_at(at: float, holders: dict[str, int]) -> list[e.Event]:
     """Return the events of a pass over processes and locks."""
-    locks = e.LocksSeen(at=at, holders=HELD if holders is None else holders)
-    return [*more, locks, e.ProcessesCounted(at=at)]
-
-
-def died_at(at: float) -> list[e.Event]:
-    return pass_at(at, e.ProcessGone(at=at, key=CODEX.key), holders={})
+    return [e.LocksSeen(at=at, holders=holders), e.ProcessesCounted(at=at)]
 
 
 OTHER = PaneKey("default", "%2")
@@ -202,7 +173,7 @@ LIVES = [
     e.ProcessSeen(
         at=BORN, process=Process(ProcessKey(200, BORN - 9), 1, "claude", ("claude",), agent="claude")
     ),
-    *pass_at(BORN),
+    *pass_at(BORN, {THREAD: CODEX.key.pid}),
 ]
 
 
@@ -247,14 +218,16 @@ async def ends_of(player: Player) -> tuple[float, dict[str, Worker]]:
 async def test_killed_worker_is_dead_at_its_time(tmp_path: Path, after: float) -> None:
     """It waited long after its last line; what others do later is not part of its replay."""
     family = rollout(tmp_path, *asked(2), last=2)
-    events = [*LIVES, *others(after + 60), *died_at(BORN + after)]
+    gone = e.ProcessGone(at=BORN + after, key=CODEX.key)
+    events = [*LIVES, *others(after + 60), gone, *pass_at(BORN + after, {})]
     end, workers = await ends_of(await recorded_player(tmp_path, family, events))
     assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + after)
     assert after <= end - BORN <= after + 6
 
 
 async def test_recording_ends_with_the_last_turn(tmp_path: Path) -> None:
-    """Also where its process waits for another prompt for hours, and others are busy meanwhile."""
+    """Also where its process waits for another prompt for hours, and others are busy meanwhile: an export
+    too has the family alone, and its length."""
     done = line("event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "ok"}, second=8)
     family = rollout(tmp_path, *asked(2, done), last=8)
     player = await recorded_player(tmp_path, family, [*LIVES, *others(900)])
@@ -270,24 +243,10 @@ async def test_recording_ends_with_the_last_turn(tmp_path: Path) -> None:
     while player.playing:
         player._play_on()
     assert player.read().at == BORN + 8
-
-
-async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> None:
-    """Neither the other panes of the recording, nor the time for which it went on."""
-    done = line("event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "ok"}, second=8)
-    family = rollout(tmp_path, *asked(2, done), last=8)
-    bench = Bench(tmp_path / "journal")
-    bench.clock.set(now=BORN)
-    await bench.record([*LIVES, *others(60)])
-    stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6))
-    report = build_report(THREAD, stream, ended=True)
-    assert [each.id for each in report.workers] == [THREAD]
-    assert report.workers[0].pane is not None
+    recorded = journal_streams(tmp_path / "journal", family, NOW + 1e6)
+    report = build_report(THREAD, family_stream(family, recorded), ended=True)
+    assert [(each.id, each.pane is not None) for each in report.workers] == [(THREAD, True)]
     assert report.ended == BORN + 8
-    stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6))
-    alone = build_report(THREAD, stream, ended=True)
-    assert str(OTHER) in {each.id for each in alone.workers}
-    assert alone.ended == BORN + 60
 
 
 # ---------------------------------------------------------------- recordings without a thread

@@ -264,34 +264,24 @@ def nested(*more: e.Event, at: float = 105.0) -> list[e.Event]:
     ]
 
 
-def nested_codex(*, server: str = "bash") -> list[e.Event]:
-    """A Codex in a pane whose command has started a Codex with a thread of its own."""
-    env = {"CODEX_THREAD_ID": T}
-    return [
-        *begun(),
-        *begun(CHILD, at=104.0),
-        process(50, name="codex", agent="codex", argv=("codex",)),
-        process(60, 50, name=server, started=102.0, env=env),
-        process(61, 60, name="node", agent="codex", started=103.0, env=env),
-        process(62, 61, name="codex", agent="codex", started=103.1, env=env),
-        e.LocksSeen(at=105.0, holders={T: 50, CHILD: 62}),
-        e.ProcessesCounted(at=105.0),
-    ]
-
-
-def test_a_codex_that_a_command_has_started_is_below_its_thread() -> None:
-    outer, inner = snapshot_after(nested_codex(), now=105.0).workers
-    assert (outer.id, outer.children) == (T, (CHILD,))
-    assert (inner.id, inner.parent, inner.depth, inner.kind) == (CHILD, T, 1, "codex-thread")
-    assert link_fleet(fleet(nested_codex(server="tmux: server"))).outer == {}
-
-
 def test_a_worker_that_a_command_has_started_is_a_child_of_its_thread() -> None:
     parent, child = snapshot_after(nested(), now=105.0).workers
     assert (parent.id, parent.children, child.parent, child.depth) == (T, ("pid:62",), T, 1)
     assert (child.kind, child.agent.name, child.state) == ("process", "opencode", State.RUNNING)
     assert (child.name, child.pane, child.pids) == ("node /usr/bin/opencode run go", None, (62,))
     assert child.sandbox.got.sandboxed is True
+
+
+@pytest.mark.parametrize(("shell", "is_below"), [("bash", True), ("tmux: server", False)])
+def test_a_codex_that_a_command_has_started_is_below_its_thread(shell: str, is_below: bool) -> None:
+    env = {"CODEX_THREAD_ID": T}
+    above = process(61, 60, name=shell, kernel=SANDBOXED, started=102.1, env=env)
+    before = nested(above, opencode(kernel=SANDBOXED, env=env, agent="codex"))
+    assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"][: 1 + is_below]
+    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62})
+    after = [*before, *begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0)]
+    rows = {found.id: (found.parent, found.kind) for found in snapshot_after(after, now=106.0).workers}
+    assert rows == {T: (None, "codex-thread"), CHILD: (T if is_below else None, "codex-thread")}
 
 
 def state_path(*, needed: bool = True) -> e.Event:
@@ -324,11 +314,3 @@ def test_what_its_sandbox_denies_it_is_shown_while_it_runs_and_blocks_it_where_i
 )
 def test_what_is_no_nested_worker(more: e.Event) -> None:
     assert [found.id for found in snapshot_after(nested(more), now=105.0).workers] == [T]
-
-
-def test_a_nested_codex_with_a_thread_is_that_thread() -> None:
-    before = nested(opencode(kernel=SANDBOXED, env={"CODEX_THREAD_ID": T}, agent="codex"))
-    assert [found.id for found in snapshot_after(before, now=105.0).workers] == [T, "pid:62"]
-    locks = e.LocksSeen(at=106.0, holders={T: 50, CHILD: 62})
-    after = snapshot_after(before, begun(CHILD, at=103.0), locks, e.ProcessesCounted(at=106.0), now=106.0)
-    assert {found.id for found in after.workers} == {T, CHILD}

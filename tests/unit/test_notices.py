@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.cli import notices
-from agentdash.config import Config, NoticeSettings, Occasion, ThresholdSettings
+from agentdash.config import Config, NoticeSettings, ThresholdSettings
 from agentdash.engine.hub import Hub
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model.events import SourceSeen, TokensCounted
@@ -21,6 +21,7 @@ from agentdash.model.states import Group, State
 from agentdash.model.thread import Call, Thread, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Sandbox, Snapshot, Worker
+from agentdash.replay.clock import VirtualClock
 from agentdash.report.notices import News, NoticeBook, is_quiet, notice_report
 from agentdash.report.redact import Scrubber
 from agentdash.thresholds import failures_in_a_row, passed
@@ -138,15 +139,14 @@ def test_failures_in_a_row(outcomes: list[tuple[str, int]], expected: int) -> No
 @pytest.mark.parametrize(
     ("hours", "quiet"),
     [
-        ("22:00-07:00", {"22:00", "23:59", "06:59"}),
+        ("22:00-07:00", {"22:00", "23:59", "00:00", "06:59"}),
         ("12:00-13:30", {"12:00", "13:29"}),
         (None, set()),
     ],
 )
 def test_quiet_hours(hours: str | None, quiet: set[str]) -> None:
     clocks = ("00:00", "06:59", "07:00", "12:00", "13:29", "13:30", "21:59", "22:00", "23:59")
-    expected = quiet | ({"00:00"} if hours == "22:00-07:00" else set())
-    assert {clock for clock in clocks if is_quiet(hours, clock)} == expected
+    assert {clock for clock in clocks if is_quiet(hours, clock)} == quiet
 
 
 def document_of(*news: News, text: bool = False) -> dict[str, Any]:
@@ -200,11 +200,17 @@ def test_the_command_gets_the_document_and_says_how_it_failed(
     assert out.exists()
 
 
+def stopped_hub() -> Hub:
+    clock = VirtualClock(100.0)
+    clock.set(paused=True, now=100.0)
+    return Hub((), clock)
+
+
 async def test_a_slow_command_holds_up_neither_bell_nor_later_notices(tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = f"cat >> {out}; [ $(wc -l < {out}) = 1 ] && sleep 0.3; exit 3"
     settings = NoticeSettings(command=("/bin/sh", "-c", script), bell=True)
-    hub, written = Hub((), _Clock()), []
+    hub, written = stopped_hub(), []
     service = notices.Notices(Config(notices=settings), hub, lambda: None, written.append)
     service._tell([News(worker(WAITING, 1.0, "a"), ("needs-you",))])
     task = asyncio.create_task(service._run_command())
@@ -225,14 +231,6 @@ async def until(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-class _Clock:
-    def now(self) -> float:
-        return 100.0
-
-    async def sleep_until(self, at: float) -> None:
-        del at
-
-
 def test_foreign_text_cannot_end_a_sequence() -> None:
     hostile = worker(WAITING, 101, "--help;\x1b]0;owned\a", fact=Fact(FactKind.ASK, "x;y\x9d0;z\x1b\\"))
     report = notice_report([News(hostile, ("needs-you",))], 100.0, None)
@@ -244,9 +242,8 @@ def test_foreign_text_cannot_end_a_sequence() -> None:
     assert wrapped.count("\x1bPtmux;\x1b\x1b]") == 2
 
 
-@pytest.mark.parametrize("on", [("needs-you",), ("done",)])
-def test_no_other_agentdash_sends_the_same(on: tuple[Occasion, ...]) -> None:
-    settings = NoticeSettings(on=on, command=(sys.executable,))
-    service = notices.Notices(Config(notices=settings), Hub((), _Clock()), lambda: 42)
-    service._tell([News(worker(WAITING, 1.0), on)])
+def test_no_other_agentdash_sends_the_same() -> None:
+    settings = NoticeSettings(command=(sys.executable,))
+    service = notices.Notices(Config(notices=settings), stopped_hub(), lambda: 42)
+    service._tell([News(worker(WAITING, 1.0), ("needs-you",))])
     assert not service._outbox

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,10 @@ def answer(path: str) -> bytes:
         return client.recv(100)
 
 
+def refused(reason: str | None) -> AbstractContextManager[object]:
+    return pytest.raises(UnprovenError, match=reason) if reason else nullcontext()
+
+
 def test_a_server_of_this_user_is_proven(serve: Serve) -> None:
     with prove(serve(), PROGRAM) as proven:
         assert Path(f"/proc/{proven.pid}/cmdline").read_bytes().startswith(os.fsencode(INTERPRETER))
@@ -107,12 +112,8 @@ def test_what_is_put_in_its_place_is_not_reached(serve: Serve, place: Path) -> N
     ],
 )
 def test_a_confined_listener_is_refused(serve: Serve, before: str, reason: str | None) -> None:
-    place = serve(before=before)
-    if reason is None:
-        prove(place, PROGRAM).close()
-    else:
-        with pytest.raises(UnprovenError, match=reason):
-            prove(place, PROGRAM)
+    with refused(reason):
+        prove(serve(before=before), PROGRAM).close()
 
 
 @pytest.mark.skipif(not _has_namespaces(), reason="a chroot, or not allowed")
@@ -151,11 +152,8 @@ def test_a_program_that_others_may_replace_is_refused(
     program = Path(shutil.copy(INTERPRETER, folder / "python3"))
     folder.chmod(mode)
     serve(program=program)
-    if reason is None:
+    with refused(reason):
         prove(place, PROGRAM).close()
-    else:
-        with pytest.raises(UnprovenError, match=reason):
-            prove(place, PROGRAM)
 
 
 def test_a_program_that_was_replaced_is_still_known(serve: Serve, place: Path, program_folder: Path) -> None:

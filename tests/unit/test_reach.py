@@ -84,20 +84,12 @@ def certainties(reach: Reach) -> dict[str, str]:
 
 
 def test_reach_by_policy() -> None:
-    assert certainties(reach_by_policy(own(), policy("read-only"))) == {
-        BASHRC.path: "cannot",
-        KEY.path: "may",
-        DOCKER.path: "cannot",
-    }
+    narrow = reach_by_policy(own(), policy("read-only"))
+    assert certainties(narrow) == {BASHRC.path: "cannot", KEY.path: "may", DOCKER.path: "cannot"}
     wide = policy("workspace-write", writable_roots=["/home/me"], network_access=True)
-    assert certainties(reach_by_policy(own(), wide)) == {
-        BASHRC.path: "may",
-        KEY.path: "may",
-        DOCKER.path: "may",
-    }
+    assert set(certainties(reach_by_policy(own(), wide)).values()) == {"may"}
     full = reach_by_policy(own(), policy("danger-full-access"))
-    assert set(certainties(full).values()) == {"can"}
-    assert full.by == "policy"
+    assert (set(certainties(full).values()), full.by) == ({"can"}, "policy")
 
 
 def test_union_is_the_most_that_any_process_reaches() -> None:

@@ -7,7 +7,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Fleet, memory_of
+from agentdash.model.fleet import Fleet
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory, digest
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
@@ -60,10 +60,6 @@ def test_recalled_observation_has_the_policy_it_was_made_under(
 ) -> None:
     observations = reduce(Fleet(), story).threads["t"].observations
     assert [(each.policy, each.first) for each in observations] == known
-
-
-def test_memory_of_a_thread_is_what_was_recalled() -> None:
-    assert memory_of(reduce(Fleet(), [*FILE, RECALLED]).threads["t"]) == MEMORY
 
 
 def past_panes(events: list[e.Event]) -> tuple[PastPane, ...]:

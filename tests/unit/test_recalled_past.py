@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.home import thread_id
 from agentdash.collect.clock import SystemClock
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import RememberedObservation, ThreadMemory
@@ -17,19 +15,10 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.streams import family_stream
 from agentdash.report.audit import audit
 from agentdash.report.exports import build_report
-from tests.unit.rollout_files import RECORDINGS
+from tests.unit.rollout_files import RECORDINGS, home_of
 
 _SOURCE = next(RECORDINGS.glob("0.169.0/full-access/*.jsonl"))
 _THREAD = thread_id(_SOURCE) or ""
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> CodexHome:
-    made = CodexHome(tmp_path / "home")
-    day = made.sessions / "2026/11/20"
-    day.mkdir(parents=True)
-    (day / _SOURCE.name).write_bytes(_SOURCE.read_bytes())
-    return made
 
 
 def steps(memories: tuple[ThreadMemory, ...] = ()) -> Cursor:
@@ -73,8 +62,8 @@ def test_a_replay_recalls_at_its_time_what_was_seen() -> None:
     assert cursor.fleet.recalled[_THREAD] == memory
 
 
-def test_all_lists_agree_about_what_was_seen(home: CodexHome) -> None:
-    memory = remembered()
+def test_all_lists_agree_about_what_was_seen(tmp_path: Path) -> None:
+    memory, home = remembered(), home_of(tmp_path, _SOURCE)
     (path,) = home.rollouts()
     family = Family(_THREAD, (path,), home)
 

@@ -1,20 +1,16 @@
 """Recordings of eleven Codex releases, from bytes to verdicts."""
 
-import re
 from pathlib import Path
 
 import pytest
 
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Snapshot
+from tests.unit.rollout_files import RECORDINGS, ROLLOUTS, events_of, files
 
-DATA = Path(__file__).parents[1] / "data"
-RECORDINGS = DATA / "recordings"
-ROLLOUTS = DATA / "rollouts"
 LATER = 2e9
 CLEAN = ("workspace-write", "workspace-write-network", "read-only", "full-access", "spawn")
 LEAKED = ("full-access-leaked-flags", "spawn-leaked-flags")
@@ -44,11 +40,7 @@ def scenarios(*names: str) -> list[tuple[str, str]]:
 
 def snapshot_of(version: str, scenario: str, base: Path = RECORDINGS) -> Snapshot:
     """Return the snapshot of a recording at a later time, when no process holds its files."""
-    events: list[e.Event] = []
-    for path in sorted((base / version / scenario).glob("*.jsonl")):
-        thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
-        assert thread
-        events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
+    events = [event for path in files(version, scenario, base) for event in events_of(path)]
     events += [e.LocksSeen(at=LATER, holders={}), e.ProcessesCounted(at=LATER)]
     snapshot = build_snapshot(reduce(Fleet(), events), LATER)
     assert snapshot.workers

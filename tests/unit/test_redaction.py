@@ -49,8 +49,7 @@ class Canaries:
                 return [self.of(item, path) for item in items]
             case inspect.DictType(key_type=key, value_type=value):
                 return {self.of(key, path): self.of(value, path)}
-            case inspect.StructType(cls=cls, fields=fields, tag_field=tag_field, tag=tag):
-                del cls
+            case inspect.StructType(fields=fields, tag_field=tag_field, tag=tag):
                 values = {field.encode_name: self.of(field.type, f"{path}.{field.name}") for field in fields}
                 return values | ({tag_field: tag} if tag_field else {})
             case inspect.StrType() | inspect.AnyType():

@@ -1,7 +1,7 @@
 """`agentdash since`: planted truths are all reported, nothing else is, and in 20 lines."""
 
 import re
-import shutil
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.clock import parse_time
 from agentdash.report.audit import audit
-from agentdash.report.since import MAX_LINES, SinceReport, SinceRow, since_lines, since_report
-from tests.unit.rollout_files import RECORDINGS, THREAD, line
+from agentdash.report.since import MAX_LINES, SinceReport, since_lines, since_report
+from tests.unit.rollout_files import RECORDINGS, THREAD, home_of, line
 from tests.unit.story import row
 
 NOW = 1_795_204_900.0
@@ -34,11 +34,7 @@ NOW = 1_795_204_900.0
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """All recordings of 0.169.0 as one Codex home."""
-    day = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
-    day.mkdir(parents=True)
-    for path in sorted((RECORDINGS / "0.169.0").glob("*/*.jsonl")):
-        shutil.copy(path, day)
-    return tmp_path / "home"
+    return home_of(tmp_path / "home", *(RECORDINGS / "0.169.0").glob("*/*.jsonl")).root
 
 
 def report_of(home: Path, since: float) -> SinceReport:
@@ -52,12 +48,9 @@ def report_of(home: Path, since: float) -> SinceReport:
     return since_report(build_snapshot(reduce(fleet, ended), NOW), None, since, NOW)
 
 
-def rows(report: SinceReport, kind: str) -> dict[str, list[SinceRow]]:
-    found: dict[str, list[SinceRow]] = {}
-    for each in report.rows:
-        if each.kind == kind:
-            found.setdefault(each.worker, []).append(each)
-    return found
+def rows(report: SinceReport, kind: str) -> set[tuple[str, str]]:
+    """Return worker and text, up to the first colon, of the rows of a kind."""
+    return {(each.worker, each.text.partition(":")[0]) for each in report.rows if each.kind == kind}
 
 
 def test_denials_and_findings_are_those_of_check(home: Path) -> None:
@@ -66,30 +59,28 @@ def test_denials_and_findings_are_those_of_check(home: Path) -> None:
     report = report_of(home, NOW - 86_400)
     denied = {thread.id for thread in checked if thread.denials}
     differing = {
-        thread.id: {each.kind for each in thread.findings if each.severity != "info"} - DENIAL_KINDS
+        (thread.id, each.kind)
         for thread in checked
+        for each in thread.findings
+        if each.severity != "info" and each.kind not in DENIAL_KINDS
     }
     assert denied
-    assert rows(report, "denied").keys() == denied
-    shown = {
-        worker: {row.text.partition(":")[0] for row in several}
-        for worker, several in rows(report, "finding").items()
-    }
-    assert shown == {worker: kinds for worker, kinds in differing.items() if kinds}
-    assert shown
+    assert {worker for worker, _ in rows(report, "denied")} == denied
+    assert differing
+    assert rows(report, "finding") == differing
 
 
 def test_each_failed_provider_and_each_end_is_reported(home: Path) -> None:
     scenario = {path.stem[-36:]: path.parent.name for path in (RECORDINGS / "0.169.0").glob("*/*.jsonl")}
     report = report_of(home, NOW - 86_400)
-    assert {scenario[worker] for worker in rows(report, "provider")} >= {
-        "provider-401",
-        "provider-500",
-        "provider-quota",
+    found = {
+        kind: {scenario[worker] for worker, _ in rows(report, kind)}
+        for kind in ("provider", "refused", "needs-you", "done")
     }
-    assert {scenario[worker] for worker in rows(report, "refused")} == {"escalation-refused"}
-    assert "killed-mid-command" in {scenario[worker] for worker in rows(report, "needs-you")}
-    assert "workspace-write-network" in {scenario[worker] for worker in rows(report, "done")}
+    assert found["provider"] >= {"provider-401", "provider-500", "provider-quota"}
+    assert found["refused"] == {"escalation-refused"}
+    assert "killed-mid-command" in found["needs-you"]
+    assert "workspace-write-network" in found["done"]
 
 
 # ---------------------------------------------------------------- waiting
@@ -175,29 +166,29 @@ def test_times() -> None:
             _begin(text, NOW)
 
 
-def test_command(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def printed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     given = ["2026-11-20 00:00", "--no-tmux", "--codex-home", str(home)]
-    done = CliRunner().invoke(since, [*given, "--json"])
-    assert done.exit_code == 0
-    document: dict[str, Any] = msgspec.json.decode(done.stdout)
+    return lambda *flags: CliRunner().invoke(since, [*given, *flags], catch_exceptions=False).stdout
+
+
+def test_command(printed: Callable[..., str]) -> None:
+    document: dict[str, Any] = msgspec.json.decode(printed("--json"))
     assert document["schema"] == "agentdash.since/1"
     assert len(document["rows"]) > MAX_LINES
-    assert CliRunner().invoke(since, given).stdout.startswith("since Fri 2026-11-20 00:00, ")
+    assert printed().startswith("since Fri 2026-11-20 00:00, ")
 
 
-def test_a_large_session_is_read_whole(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_session_is_read_whole(home: Path, printed: Callable[..., str]) -> None:
     """By itself `status` reads its head and its tail."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     (log,) = home.rglob("*01a1fa8b-4086*")
     *lines, last = log.read_bytes().splitlines()
     note = line("event_msg", {"type": "agent_message", "message": "x" * 1_000}, second=800)
     log.write_bytes(b"\n".join((*lines, *[note] * 3_000, last, b"")))
-    given = ["2026-11-20 00:00", "--no-tmux", "--codex-home", str(home), "--json"]
-    document = msgspec.json.decode(CliRunner().invoke(since, given).stdout)
-    denied = [row for row in document["rows"] if row["kind"] == "denied" and "kanban.db" in row["text"]]
+    rows = msgspec.json.decode(printed("--json"))["rows"]
+    denied = [row for row in rows if row["kind"] == "denied" and "kanban.db" in row["text"]]
     assert [row["worker"] for row in denied] == ["01a1fa8b-4086-7a32-8c43-2abbeb466a8c"]
 
 

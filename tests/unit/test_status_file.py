@@ -1,6 +1,5 @@
 """The status file: who writes it, when, and what those inside a sandbox make of it."""
 
-import asyncio
 import errno
 import os
 import subprocess
@@ -144,21 +143,13 @@ def test_a_lock_without_room_for_a_pid_is_given_up(
     mine.withdraw()
 
 
-async def test_a_file_that_cannot_be_written_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_written_is_shown(snapshot: Snapshot, tmp_path: Path) -> None:
     (tmp_path / "agentdash").write_text("in the way")
-    hub, clock = demo_hub(at=60)
-    clock.set(paused=True)
-    running = [asyncio.create_task(work) for work in (hub.run(), Publisher(tmp_path, clock).keep(hub))]
-    async with asyncio.timeout(20):
-        async for snapshot in hub.snapshots():
-            if trouble := [s for s in snapshot.sources if s.name == "status file"]:
-                break
-    assert (trouble[0].ok, "cannot be written" in trouble[0].detail) == (False, True)
-    for task in running:
-        task.cancel()
-    await asyncio.wait(running)
+    told = list[Event]()
+    Publisher(tmp_path, SystemClock())._publish(snapshot, told.extend)
+    (health,) = told
+    assert isinstance(health, SourceSeen)
+    assert (health.ok, "cannot be written" in health.detail) == (False, True)
 
 
 @pytest.mark.parametrize(
