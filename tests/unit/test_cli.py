@@ -123,8 +123,6 @@ def test_status_watch(home: Path) -> None:
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **BLANK}
     ) as watch:
-        assert watch.stdout is not None
-        assert watch.stderr is not None
         lines = [json.loads(watch.stdout.readline()) for _ in range(5)]
         assert {(t["schema"], t["change"]) for t in lines} == {("agentdash.change/2", "added")}
         gone = next(home.rglob("*01a1fa8b-4086*"))
@@ -310,7 +308,6 @@ def test_status_table_never_cuts_state_and_reason(home: Path, columns: int) -> N
         if worker.group is Group.NEEDS_YOU:
             assert words.issuperset(worker.fact.text.split())
         policy = worker.sandbox.configured
-        assert policy is not None
         assert columns < 120 or policy.brief() in printed.getvalue()
 
 

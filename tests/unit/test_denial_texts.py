@@ -119,11 +119,7 @@ def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
 
 # ---------------------------------------------------------------- the exit code is no condition
 
-ENDINGS = (
-    "{} 2>&1 | tail -3",
-    "bash -lc '{}'; true",
-    "time ( {} ); true",
-)
+ENDINGS = ("{} 2>&1 | tail -3", "bash -lc '{}'; true", "time ( {} ); true")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -167,10 +163,7 @@ SQLITE = (
 
 
 @pytest.mark.parametrize("script", SQLITE)
-@pytest.mark.parametrize(
-    "text",
-    ["unable to open database file", "attempt to write a readonly database"],
-)
+@pytest.mark.parametrize("text", ["unable to open database file", "attempt to write a readonly database"])
 def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
     assert short(find(script, f"sqlite3.OperationalError: {text}")) == [
         ("filesystem", "sqlite", "/home/dev/board/kanban.db", "certain")
@@ -290,11 +283,7 @@ def test_a_network_that_is_on_or_mediated(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("script", "exit_code"),
-    [
-        ("cat sandbox.log", 0),
-        ("cat sandbox.log; exit 3", 3),
-        ("bwrap --ro-bind / / true", 1),
-    ],
+    [("cat sandbox.log", 0), ("cat sandbox.log; exit 3", 3), ("bwrap --ro-bind / / true", 1)],
 )
 def test_a_sandbox_that_did_start(script: str, exit_code: int) -> None:
     assert find(script, "bwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()

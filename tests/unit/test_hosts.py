@@ -96,7 +96,6 @@ def test_no_process_there_outlives_a_watch(config: Path, tmp_path: Path) -> None
     environ = {**os.environ, **BLANK, "AGENTDASH_CONFIG": str(config)}
     command = [sys.executable, "-m", "agentdash", "status", "--watch", "--no-tmux"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, start_new_session=True) as watch:
-        assert watch.stdout is not None
         lines = (json.loads(line) for line in watch.stdout)
         next(line for line in lines if (line["worker"] or {}).get("host") == "build1")
         there = psutil.Process(watch.pid).children(recursive=True)

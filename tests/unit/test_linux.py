@@ -47,7 +47,6 @@ def test_stat_of_a_hostile_name(start: Start, tmp_path: Path) -> None:
     shutil.copy(shutil.which("sh") or "", program)
     pid = start(str(program), "-c", "echo ready; read x", "an argument", "").pid
     stat = linux.stat(pid)
-    assert stat is not None
     assert (stat.name, stat.ppid, stat.zombie) == ("we) (i\nrd", os.getpid(), False)
     assert stat.image > 0
     assert linux.argv(pid) == [str(program), "-c", "echo ready; read x", "an argument", ""]
@@ -121,8 +120,6 @@ def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
     process = start(*python("pass"), cwd=tmp_path)
     pid = process.pid
     expected, found = linux.stat(pid), portable.stat(pid)
-    assert expected is not None
-    assert found is not None
     assert (found.name, found.ppid, found.zombie) == (expected.name, expected.ppid, expected.zombie)
     assert found.started == pytest.approx(expected.started, abs=1)
     assert portable.argv(pid) == linux.argv(pid)
@@ -132,7 +129,6 @@ def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     for system in (linux, portable):
         zombie = system.stat(pid)
-        assert zombie is not None
         assert (zombie.zombie, system.argv(pid)) == (True, [])
 
 

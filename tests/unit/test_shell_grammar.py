@@ -5,11 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentdash.sandbox.shell import MAX_SCRIPT_CHARACTERS, Context, commands, parse
-from agentdash.sandbox.shell.syntax import (
-    Parameter,
-    Substitution,
-    Text,
-)
+from agentdash.sandbox.shell.syntax import Parameter, Substitution, Text
 
 Argv = list[list[str]]
 
@@ -130,18 +126,12 @@ def test_words_are_pieces() -> None:
     mixed, process, *unquoted = command.argv[1:]
     assert [type(piece) for piece in mixed.pieces] == [Text, Text, Parameter, Substitution, Text, Parameter]
     parameter = mixed.pieces[2]
-    assert isinstance(parameter, Parameter)
     assert (
         parameter.name,
         parameter.operator,
         parameter.argument and parameter.argument.text,
         parameter.quoted,
-    ) == (
-        "X",
-        ":-",
-        "d e",
-        True,
-    )
+    ) == ("X", ":-", "d e", True)
     assert isinstance(process.pieces[0], Substitution)
     assert [word.literal for word in unquoted] == [False, False, False]
     assert command.argv[0].literal

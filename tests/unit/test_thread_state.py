@@ -32,11 +32,7 @@ from tests.unit.story import (
 
 @pytest.mark.parametrize(
     ("approval", "ask", "ran"),
-    [
-        ("never", False, True),
-        ("on-request", True, False),
-        ("untrusted", False, False),
-    ],
+    [("never", False, True), ("on-request", True, False), ("untrusted", False, False)],
 )
 def test_exited_at_a_call_that_may_have_waited_for_an_approval(approval: str, ask: bool, ran: bool) -> None:
     """The file has the request alone: whether the command ran is not in it."""
@@ -44,7 +40,6 @@ def test_exited_at_a_call_that_may_have_waited_for_an_approval(approval: str, as
     assert found.state is State.EXITED
     assert ("while `pytest -q` ran" in found.assessment.why) is ran
     assert ("whether it was allowed is not known" in found.assessment.why) is not ran
-    assert found.assessment.fact is not None
     assert (found.assessment.fact.what == "ended in the middle of") is ran
 
 

@@ -148,10 +148,7 @@ async def test_exit_status_and_signal_of_a_dead_pane(
     [
         ("\x1b[1;38;2;1;2;3mbold\x1b[39m  \x1b[0m", ("bold",)),
         # a run continues over colours and lines
-        (
-            "\x0elqk\x0f lqk\n\x0ex\x1b[31mx\n\x1b[39mx\x0f x",
-            ("┌─┐ lqk", "││", "│ x"),
-        ),
+        ("\x0elqk\x0f lqk\n\x0ex\x1b[31mx\n\x1b[39mx\x0f x", ("┌─┐ lqk", "││", "│ x")),
         ("\x0emqj", ("└─┘",)),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ \x9b31m\u202ebidi\u200b\x07", ("link bidi",)),
         ("  kept  ▌ ✳ 日本\n\n", ("  kept  ▌ ✳ 日本", "", "")),

@@ -46,9 +46,7 @@ class Place:
             once=once,
         )
         reader = adapters()[agent].request_reader
-        assert reader is not None
         found = reader.read(process, None, self.root, STARTED + 50)
-        assert found is not None
         return found
 
 
