@@ -19,11 +19,6 @@ WORKSPACE = Policy(
     rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in ROOTS)),
 )
 """As Codex writes it in its legacy form: without the read-only tops of the roots."""
-PROTECTED = Policy(
-    filesystem=Filesystem.WORKSPACE,
-    network=Network.OFF,
-    rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/.git", "read")),
-)
 READ_ONLY = Policy(filesystem=Filesystem.READ_ONLY, network=Network.OFF, rules=(PolicyRule("/", "read"),))
 ONLINE = Policy(filesystem=Filesystem.WORKSPACE, network=Network.ON, rules=WORKSPACE.rules)
 MEDIATED = Policy(filesystem=Filesystem.WORKSPACE, network=Network.MEDIATED, rules=WORKSPACE.rules)
@@ -219,8 +214,7 @@ QUOTERS = (
     *("cat README.md", "head -50 log.txt", "sed -n '1,40p' docs/x.md", "rg --no-filename system"),
     *("git log -3", "git show HEAD:README.md | head -40", "cat a.txt | sort | uniq -c; exit 3"),
     *("find . -name '*.md' -exec cat {} +", "find . -name '*.md' | xargs cat", "gh issue view 12"),
-    *("docker logs web", "journalctl -n 50", "pytest -q", "python3 -m unittest", "npm run test:unit"),
-    *("cargo test", "go test ./...", "make check", "uv run pytest -q 2>&1 | tail -20", "./run_tests.sh"),
+    *("docker logs web", "pytest -q", "npm run test:unit", "make check", "uv run pytest -q 2>&1 | tail -20"),
     *("python tests/run.py", "ssh build uptime", "docker run --rm img make", "tmux capture-pane -p -t %3"),
     *("jq -r .message log.json", "touch ok.txt; cat notes.md", "bash -lc 'cat notes.md'"),
     *('x=$(cat notes.md); echo "$x"', "nl -ba notes.md | sed -n '1,20p'"),
@@ -262,9 +256,6 @@ def test_under_full_access_no_word_is_certain() -> None:
     assert short(find("touch ~/x", f"touch: cannot touch '/home/dev/x': {EROFS}", FULL)) == [
         ("filesystem", "create", "/home/dev/x", "likely")
     ]
-    assert short(
-        find("tmux ls", "error connecting to /tmp/tmux-0/default (Operation not permitted)", FULL)
-    ) == [("network", "connect", "/tmp/tmux-0/default", "likely")]
 
 
 # ---------------------------------------------------------------- the network

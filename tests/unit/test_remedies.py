@@ -58,12 +58,10 @@ def settings_once(remedy: Remedy | None) -> dict[str, object]:
         ("/data/board/new", "mkdir", {"/data/board/new": GONE, "/data/board": D}, "/data/board"),
         ("/data/board", "write", {"/data/board": D}, "/data/board"),
         ("/data/sets/board", "delete", {"/data/sets/board": D, "/data/sets": D}, "/data/sets"),
-        ("/data/ws/.git/refs/heads/x.lock", "create", {}, "/data/ws/.git"),
         ("/data/ws/.git/worktrees/w/index.lock", "git", {}, "/data/ws/.git"),
         ("/home/dev/.npm/_cacache/index-v5/ad/51/c7", "create", {}, "/home/dev/.npm/_cacache"),
         ("/home/dev/.npm/_cacache", "mkdir", {"/home/dev/.npm/_cacache": GONE, "/home/dev/.npm": D},
          "/home/dev/.npm"),
-        ("/Users/dev/Library/Caches/pip/x", "create", {}, "/Users/dev/Library/Caches/pip"),
     ],
 )  # fmt: skip
 def test_nearest_existing_directory(

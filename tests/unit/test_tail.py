@@ -14,7 +14,7 @@ import zstandard
 
 from agentdash.collect.tail import follower as follower_module
 from agentdash.collect.tail import fs_events as watch_module
-from agentdash.collect.tail.follower import Change, FileGrown, FileMoved, FileUnreadable
+from agentdash.collect.tail.follower import Change, FileGrown, FileUnreadable
 from tests.unit.replayed import Replayed, complete_lines, log_follower
 
 KIB = 1 << 10
@@ -116,15 +116,6 @@ def test_skim_reads_one_whole_line_at_each_end(tmp_path: Path) -> None:
     assert (len(head.lines[0]), tail.lines[-1], tail.first) == (5, last, 0)
 
 
-def test_skim_into_oversized_line(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", b"first\n" + b"middle\n" * 40_000 + b"x" * 400 * KIB)
-    follower = log_follower([tmp_path], skim_above=0, max_line=100 * KIB)
-    assert [c.lines[0] for c in follower.sweep() if isinstance(c, FileGrown)] == [b"first"]
-    append(path, b"x\nafter\n")
-    (then,) = [c for c in follower.sweep() if isinstance(c, FileGrown)]
-    assert (then.lines, then.oversized, then.skimmed) == ((b"after",), 1, True)
-
-
 async def test_skimmed_files_are_read_whole_while_following(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,22 +134,6 @@ async def test_skimmed_files_are_read_whole_while_following(
 
 
 # ---------------------------------------------------------------- truncated, replaced, moved, compressed
-
-
-def test_renamed_file_continues(tmp_path: Path) -> None:
-    live, archive = tmp_path / "sessions", tmp_path / "archived"
-    path = write(live / "2026" / "a.jsonl", b"one\nhal")
-    archive.mkdir()
-    follower, replayed = log_follower([live, archive]), Replayed()
-    replayed.apply(follower.sweep())
-    moved = path.rename(archive / "a.jsonl")
-    append(moved, b"f\n")
-    changes = replayed.apply(follower.sweep())
-    assert changes[0] == FileMoved(moved)
-    assert (changes[1].path, changes[1].lines, changes[1].reset) == (moved, (b"half",), False)
-    copy = write(path, b"one\n")
-    replayed.apply(follower.sweep())
-    assert replayed.files == {copy: [b"one"]}  # it has changed last
 
 
 @pytest.mark.parametrize(

@@ -128,13 +128,6 @@ def in_a_pane() -> list[e.Event]:
     return [*begun(), *in_pane("codex", started=95.0, cwd=CWD), *held(104, 11)]
 
 
-def test_feed_status_applies_at_once() -> None:
-    found = worker(begun(), called(kind="patch", text="notes.txt"), pushed("waitingOnApproval"), held(105.1))
-    assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 105.0)
-    assert worker(begun(), pushed("waitingOnUserInput"), held(110)).state is State.WAITING_INPUT
-    assert worker(begun(), pushed("waitingOnApproval"), pushed(at=106.0), held(110)).state is State.RUNNING
-
-
 def test_feed_answer_outranks_screen_and_processes() -> None:
     asks = [called(at=104.5, ask=True), pushed("waitingOnApproval"), read("waiting-approval", at=105.5)]
     answered = [*in_a_pane(), *asks, pushed(at=106.0), *held(108, 11)]
@@ -314,7 +307,10 @@ READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
         (State.RUNNING, [in_a_pane(), read("completed")]),
         (State.RUNNING, [in_a_pane(), read("waiting-input", rule="codex.fresh", at=100.5)]),
         (State.COMPLETED, [in_a_pane(), read("waiting-approval"), done(at=110)]),
-        # a feed that has closed says nothing
+        # a feed's status applies at once; one that has closed says nothing
+        (State.WAITING_APPROVAL, [begun(), called(kind="patch"), pushed("waitingOnApproval"), held(105.1)]),
+        (State.WAITING_INPUT, [begun(), pushed("waitingOnUserInput"), held(110)]),
+        (State.RUNNING, [begun(), pushed("waitingOnApproval"), pushed(at=106.0), held(110)]),
         (State.RUNNING, [begun(), pushed("waitingOnApproval"), CLOSED_FEED, held(110)]),
     ],
 )

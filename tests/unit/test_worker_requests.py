@@ -46,8 +46,7 @@ class Place:
             once=once,
         )
         reader = adapters()[agent].request_reader
-        found = reader.read(process, None, self.root, STARTED + 50)
-        return found
+        return reader.read(process, None, self.root, STARTED + 50)
 
 
 @pytest.fixture
