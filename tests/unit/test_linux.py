@@ -134,19 +134,11 @@ def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_arguments_are_sanitized_capped_and_masked() -> None:
-    given = [
-        "aider",
-        "--openai-api-key",
-        "sk-1",
-        "--api-key=sk-2",
-        "--max-tokens",
-        "5",
-        "--dangerously-bypass-approvals-and-sandbox",
-        "hi\x1b[2J\nthere",
-    ]
-    assert clean_arguments(given) == (
+    given = "aider --openai-api-key sk-1 --api-key=sk-2 --max-tokens 5"
+    bypass = "--dangerously-bypass-approvals-and-sandbox"
+    assert clean_arguments([*given.split(), bypass, "hi\x1b[2J\nthere"]) == (
         *("aider", "--openai-api-key", "…", "--api-key=…", "--max-tokens", "5"),
-        *("--dangerously-bypass-approvals-and-sandbox", "hi there"),
+        *(bypass, "hi there"),
     )
     assert clean_arguments(
         ["bash", "-c", "X_TOKEN=t curl -H 'Authorization: Bearer b' http://u:p@h/; monkey=1"]

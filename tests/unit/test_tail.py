@@ -56,14 +56,11 @@ def test_newest_files_first(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{n}.jsonl", b"%d\n" % n) for n in range(4)]
     for age, path in enumerate(paths):
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
-    assert [c.path for c in log_follower([tmp_path]).sweep() if isinstance(c, FileGrown)] == paths
-    assert [
-        c.path
-        for c in log_follower([tmp_path], newest=1, since=999_998.0).sweep()
-        if isinstance(c, FileGrown)
-    ] == paths[:3]
+    assert [c.path for c in log_follower([tmp_path]).sweep()] == paths
+    recent = log_follower([tmp_path], newest=1, since=999_998.0)
+    assert [c.path for c in recent.sweep()] == paths[:3]
     follower = log_follower([tmp_path], newest=1)
-    assert [c.path for c in follower.sweep() if isinstance(c, FileGrown)] == paths[:1]
+    assert [c.path for c in follower.sweep()] == paths[:1]
     paths[2].unlink()
     (tmp_path / "archived").mkdir()
     moved = paths[3].rename(tmp_path / "archived" / "3.jsonl")
@@ -76,13 +73,12 @@ def test_newest_files_first(tmp_path: Path) -> None:
 def test_oversized_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"one\n" + b"x" * 5_000 + b"\nthree\n" + b"y" * 5_000)
     follower = log_follower([tmp_path], max_line=100, batch=1_000)
-    assert [
-        (c.first, c.lines, c.oversized)
-        for c in follower.sweep()
-        if isinstance(c, FileGrown) and (c.lines or c.oversized)
-    ] == [(1, (b"one",), 0), (3, (b"three",), 1)]
+    assert [(c.first, c.lines, c.oversized) for c in follower.sweep() if c.lines or c.oversized] == [
+        (1, (b"one",), 0),
+        (3, (b"three",), 1),
+    ]
     append(path, b"y\nfive\n" + b"z" * 101 + b"\n" + b"z" * 100 + b"\n")
-    grown = [c for c in follower.sweep() if isinstance(c, FileGrown)]
+    grown = list(follower.sweep())
     assert [(c.first, c.lines, c.oversized) for c in grown] == [(5, (b"five",), 1), (7, (b"z" * 100,), 1)]
 
 
@@ -112,7 +108,7 @@ def test_large_file_is_skimmed_and_filled(tmp_path: Path) -> None:
 def test_skim_reads_one_whole_line_at_each_end(tmp_path: Path) -> None:
     last = b"e" * 400 * KIB
     write(tmp_path / "a.jsonl", b"first\n" + b"middle\n" * 40_000 + last + b"\nhalf a line")
-    head, tail = [c for c in log_follower([tmp_path], skim_above=0).sweep() if isinstance(c, FileGrown)]
+    head, tail = log_follower([tmp_path], skim_above=0).sweep()
     assert (len(head.lines[0]), tail.lines[-1], tail.first) == (5, last, 0)
 
 
@@ -180,9 +176,8 @@ def test_only_logs_are_read(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
     path = write(tmp_path / "a.jsonl", b"one\n")
-    assert [
-        c.path for c in log_follower([tmp_path, tmp_path / "missing"]).sweep() if isinstance(c, FileGrown)
-    ] == [path]
+    changes = log_follower([tmp_path, tmp_path / "missing"]).sweep()
+    assert [c.path for c in changes if isinstance(c, FileGrown)] == [path]
 
 
 # ---------------------------------------------------------------- following
@@ -317,12 +312,11 @@ def test_open_and_recent_files_are_read_at_first_and_others_when_they_change(tmp
         log.write_bytes(b"x" * (size - 1) + b"\n")
         os.utime(log, (1e6 + number % 7,) * 2)
     follower = log_follower([tmp_path], newest=3, since=1.0, is_open=logs[3].name.__eq__)
-    read = {change.path.name for change in follower.sweep() if isinstance(change, FileGrown)}
+    read = {change.path.name for change in follower.sweep()}
     assert (len(read), logs[3].name in read) == (3 + 1 + 5, True)
     assert set(follower.unread_recent) == {log.name for log in logs} - read
     assert set(follower.unread_recent.values()) == {size}
     unread = next(log for log in logs if log.name not in read)
     append(unread, b"y\n")
-    grown = [change for change in follower.sweep() if isinstance(change, FileGrown)]
-    assert [change.path for change in grown] == [unread]
+    assert [change.path for change in follower.sweep()] == [unread]
     assert unread.name not in follower.unread_recent
