@@ -36,14 +36,8 @@ BLANK = {
 
 def agentdash(*args: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, **BLANK, "TMUX_TMPDIR": "/nonexistent", **env}
-    return subprocess.run(
-        [sys.executable, "-m", "agentdash", *args],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env=environ,
-        check=False,
-    )
+    command = [sys.executable, "-m", "agentdash", *args]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environ, check=False)
 
 
 @pytest.fixture

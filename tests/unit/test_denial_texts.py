@@ -12,32 +12,23 @@ from agentdash.sandbox.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial,
 DATA = Path(__file__).parents[1] / "data"
 HOME = "/home/dev"
 CWD = "/home/dev/project"
-ROOTS = (CWD, "/tmp", "$TMPDIR")
-WORKSPACE = Policy(
-    filesystem=Filesystem.WORKSPACE,
-    network=Network.OFF,
-    rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in ROOTS)),
-)
+MACOS_CWD = "/Users/me/proj"
+
+
+def workspace(cwd: str) -> Policy:
+    rules = (PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in (cwd, "/tmp", "$TMPDIR")))
+    return Policy(Filesystem.WORKSPACE, Network.OFF, rules)
+
+
+WORKSPACE, MACOS = workspace(CWD), workspace(MACOS_CWD)
 """As Codex writes it in its legacy form: without the read-only tops of the roots."""
 READ_ONLY = Policy(filesystem=Filesystem.READ_ONLY, network=Network.OFF, rules=(PolicyRule("/", "read"),))
 ONLINE = Policy(filesystem=Filesystem.WORKSPACE, network=Network.ON, rules=WORKSPACE.rules)
 MEDIATED = Policy(filesystem=Filesystem.WORKSPACE, network=Network.MEDIATED, rules=WORKSPACE.rules)
 FULL = Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.ON, enforced_by="nobody")
 EXTERNAL = Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.OFF, enforced_by="external")
-HIDING = Policy(
-    filesystem=Filesystem.CUSTOM,
-    network=Network.OFF,
-    rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/secrets", "deny")),
-)
+HIDING = Policy(Filesystem.CUSTOM, Network.OFF, (*WORKSPACE.rules, PolicyRule(f"{CWD}/secrets", "deny")))
 UNKNOWN = Policy(filesystem=Filesystem.UNKNOWN, network=Network.UNKNOWN)
-
-
-MACOS_CWD = "/Users/me/proj"
-MACOS = Policy(
-    filesystem=Filesystem.WORKSPACE,
-    network=Network.OFF,
-    rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in (MACOS_CWD, "/tmp", "$TMPDIR"))),
-)
 
 
 def find(script: str, output: str, policy: Policy | None = WORKSPACE, **more: Any) -> tuple[Denial, ...]:

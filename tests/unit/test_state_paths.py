@@ -81,14 +81,8 @@ def test_tmpdir_is_the_commands_own() -> None:
 
 
 def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
-    worker = Process(
-        ProcessKey(os.getpid(), 1.0),
-        1,
-        "crush",
-        agent="crush",
-        cwd="/ws",
-        env=HOME | {"XDG_DATA_HOME": str(tmp_path)},
-    )
+    env = HOME | {"XDG_DATA_HOME": str(tmp_path)}
+    worker = Process(ProcessKey(os.getpid(), 1.0), 1, "crush", agent="crush", cwd="/ws", env=env)
     asked: list[str] = []
 
     def may_write(path: str) -> WriteAccess:
