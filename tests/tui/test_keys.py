@@ -45,9 +45,6 @@ def test_there_are_few_signs_each_with_one_meaning(glyphs):
     assert used <= set(found)
 
 
-# ---------------------------------------------------------------- the help
-
-
 # ---------------------------------------------------------------- what keys do
 
 

@@ -25,10 +25,7 @@ RESETS = NOW + 3_600
 
 
 def worker(name: str = "w", *windows: UsageWindow, home: str = "/home/dev/.codex") -> Worker:
-    why, file = (
-        "works on what it was asked to do in some detail",
-        f"{home}/sessions/rollout-{name}.jsonl",
-    )
+    why, file = ("works on what it was asked to do in some detail", f"{home}/sessions/rollout-{name}.jsonl")
     return sample_fleet.worker(name, State.RUNNING, why, 60, file=file, tokens=Tokens(limits=windows))
 
 

@@ -38,14 +38,10 @@ async def shown_after(text, *, at_once):
     ("text", "words", "screen"),
     [
         ("/x\r?", "x", "HelpScreen"),
-        ("/x\r", "x", "FleetScreen"),
         ("/x\r/y\r", "y", "FleetScreen"),
-        ("/xy", "xy", "FleetScreen"),
         ("/\r?", "", "HelpScreen"),
         ("?/x", "", "HelpScreen"),
-        ("jw", "", "FleetScreen"),
         ("?\x1b/x", "x", "FleetScreen"),
-        ("m/x\r", "x", "FleetScreen"),
         ("w\x1bj?", "", "HelpScreen"),
     ],
 )

@@ -166,6 +166,8 @@ def test_timeline_interleaves_states_and_moments():
 
 def test_evidence_for_and_against_with_links_and_facts():
     shown = text(evidence_tab(BY_NAME["fix tests"], 100, LOOK))
+    for part in (sample_fleet.DENIED.message, sample_fleet.DENIED.got):
+        assert "".join(part.split()) in "".join(shown.split())
     assert "= screen      20:11:02  opencode.denied" in shown
     assert "≠ screen      20:14:05  redrawn" in shown
     assert "(against)" in shown
@@ -178,13 +180,6 @@ def test_evidence_for_and_against_with_links_and_facts():
         "not known: the kernel's facts",
     ):
         assert part in pasteur
-
-
-@WIDTHS
-def test_findings_have_both_sides(cells):
-    shown = "".join(text(evidence_tab(BY_NAME["fix tests"], cells, LOOK)).split())
-    for part in (sample_fleet.DENIED.message, sample_fleet.DENIED.got):
-        assert "".join(part.split()) in shown
 
 
 # ---------------------------------------------------------------- the widgets

@@ -21,10 +21,7 @@ bind-key    -T prefix l       last-window
         ("python -I /home/dev/.venv/bin/agentdash demo --speed 4", True),
         ("python3 agentdash.pyz replay", True),
         ("/usr/bin/python3 /usr/bin/agentdash status --follow", False),
-        ("agentdash publish", False),
-        ("vim agentdash", False),
         ("python -m http.server", False),
-        ("", False),
     ],
 )
 def test_which_program_is_a_dashboard(argv: str, expected: bool) -> None:

@@ -12,37 +12,23 @@ from agentdash.sandbox.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial,
 DATA = Path(__file__).parents[1] / "data"
 HOME = "/home/dev"
 CWD = "/home/dev/project"
-ROOTS = (CWD, "/tmp", "$TMPDIR")
-WORKSPACE = Policy(
-    filesystem=Filesystem.WORKSPACE,
-    network=Network.OFF,
-    rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in ROOTS)),
-)
+MACOS_CWD = "/Users/me/proj"
+
+
+def workspace(cwd: str) -> Policy:
+    rules = (PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in (cwd, "/tmp", "$TMPDIR")))
+    return Policy(Filesystem.WORKSPACE, Network.OFF, rules)
+
+
+WORKSPACE, MACOS = workspace(CWD), workspace(MACOS_CWD)
 """As Codex writes it in its legacy form: without the read-only tops of the roots."""
-PROTECTED = Policy(
-    filesystem=Filesystem.WORKSPACE,
-    network=Network.OFF,
-    rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/.git", "read")),
-)
 READ_ONLY = Policy(filesystem=Filesystem.READ_ONLY, network=Network.OFF, rules=(PolicyRule("/", "read"),))
 ONLINE = Policy(filesystem=Filesystem.WORKSPACE, network=Network.ON, rules=WORKSPACE.rules)
 MEDIATED = Policy(filesystem=Filesystem.WORKSPACE, network=Network.MEDIATED, rules=WORKSPACE.rules)
 FULL = Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.ON, enforced_by="nobody")
 EXTERNAL = Policy(filesystem=Filesystem.UNRESTRICTED, network=Network.OFF, enforced_by="external")
-HIDING = Policy(
-    filesystem=Filesystem.CUSTOM,
-    network=Network.OFF,
-    rules=(*WORKSPACE.rules, PolicyRule(f"{CWD}/secrets", "deny")),
-)
+HIDING = Policy(Filesystem.CUSTOM, Network.OFF, (*WORKSPACE.rules, PolicyRule(f"{CWD}/secrets", "deny")))
 UNKNOWN = Policy(filesystem=Filesystem.UNKNOWN, network=Network.UNKNOWN)
-
-
-MACOS_CWD = "/Users/me/proj"
-MACOS = Policy(
-    filesystem=Filesystem.WORKSPACE,
-    network=Network.OFF,
-    rules=(PolicyRule("/", "read"), *(PolicyRule(root, "write") for root in (MACOS_CWD, "/tmp", "$TMPDIR"))),
-)
 
 
 def find(script: str, output: str, policy: Policy | None = WORKSPACE, **more: Any) -> tuple[Denial, ...]:
@@ -119,11 +105,7 @@ def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
 
 # ---------------------------------------------------------------- the exit code is no condition
 
-ENDINGS = (
-    "{} 2>&1 | tail -3",
-    "bash -lc '{}'; true",
-    "time ( {} ); true",
-)
+ENDINGS = ("{} 2>&1 | tail -3", "bash -lc '{}'; true", "time ( {} ); true")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -167,10 +149,7 @@ SQLITE = (
 
 
 @pytest.mark.parametrize("script", SQLITE)
-@pytest.mark.parametrize(
-    "text",
-    ["unable to open database file", "attempt to write a readonly database"],
-)
+@pytest.mark.parametrize("text", ["unable to open database file", "attempt to write a readonly database"])
 def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
     assert short(find(script, f"sqlite3.OperationalError: {text}")) == [
         ("filesystem", "sqlite", "/home/dev/board/kanban.db", "certain")
@@ -226,8 +205,7 @@ QUOTERS = (
     *("cat README.md", "head -50 log.txt", "sed -n '1,40p' docs/x.md", "rg --no-filename system"),
     *("git log -3", "git show HEAD:README.md | head -40", "cat a.txt | sort | uniq -c; exit 3"),
     *("find . -name '*.md' -exec cat {} +", "find . -name '*.md' | xargs cat", "gh issue view 12"),
-    *("docker logs web", "journalctl -n 50", "pytest -q", "python3 -m unittest", "npm run test:unit"),
-    *("cargo test", "go test ./...", "make check", "uv run pytest -q 2>&1 | tail -20", "./run_tests.sh"),
+    *("docker logs web", "pytest -q", "npm run test:unit", "make check", "uv run pytest -q 2>&1 | tail -20"),
     *("python tests/run.py", "ssh build uptime", "docker run --rm img make", "tmux capture-pane -p -t %3"),
     *("jq -r .message log.json", "touch ok.txt; cat notes.md", "bash -lc 'cat notes.md'"),
     *('x=$(cat notes.md); echo "$x"', "nl -ba notes.md | sed -n '1,20p'"),
@@ -269,9 +247,6 @@ def test_under_full_access_no_word_is_certain() -> None:
     assert short(find("touch ~/x", f"touch: cannot touch '/home/dev/x': {EROFS}", FULL)) == [
         ("filesystem", "create", "/home/dev/x", "likely")
     ]
-    assert short(
-        find("tmux ls", "error connecting to /tmp/tmux-0/default (Operation not permitted)", FULL)
-    ) == [("network", "connect", "/tmp/tmux-0/default", "likely")]
 
 
 # ---------------------------------------------------------------- the network
@@ -290,11 +265,7 @@ def test_a_network_that_is_on_or_mediated(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("script", "exit_code"),
-    [
-        ("cat sandbox.log", 0),
-        ("cat sandbox.log; exit 3", 3),
-        ("bwrap --ro-bind / / true", 1),
-    ],
+    [("cat sandbox.log", 0), ("cat sandbox.log; exit 3", 3), ("bwrap --ro-bind / / true", 1)],
 )
 def test_a_sandbox_that_did_start(script: str, exit_code: int) -> None:
     assert find(script, "bwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()

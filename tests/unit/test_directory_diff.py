@@ -48,7 +48,6 @@ def test_a_worktree_is_compared_with_where_its_branch_began(shop: Path, tmp_path
     (fix / "app.py").write_text("x = 2\n\x1b[31mz = 3\n")
     state = tmp_path / "state"
     found = read_diff(state, str(fix / "src"))
-    assert found is not None
     assert (found.base, found.problem) == (f"main ({base[:10]})", "")
     assert [line for line in found.text.split("\n") if line[:1] in "+-"] == [
         "--- a/app.py", "+++ b/app.py", "-x = 1", "+x = 2", "+z = 3",
@@ -71,7 +70,6 @@ def test_nothing_that_the_repository_configures_is_run_or_written(shop: Path, tm
     (shop / "app.py").write_text("x = 5\n")
     before = files(shop)
     found = read_diff(tmp_path / "state", str(shop))
-    assert found is not None
     assert "+x = 5" in found.text
     assert not ran.exists()
     assert files(shop) == before
@@ -83,12 +81,10 @@ def test_it_is_bounded_and_says_what_is_not_known(shop: Path, tmp_path: Path) ->
     state = tmp_path / "state"
     (shop / "app.py").write_text("".join(f"line {number}\n" for number in range(50_000)))
     found = read_diff(state, str(shop))
-    assert found is not None
     assert found.is_cut
     assert len(found.text) <= 256 << 10
     (shop / ".git" / "index").write_bytes(b"DIRC no index")
     broken = read_diff(state, str(shop))
-    assert broken is not None
     assert broken.problem.startswith("git diff-index has failed")
     assert read_diff(state, str(tmp_path)) is None
     empty = tmp_path / "empty"

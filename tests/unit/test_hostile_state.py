@@ -106,12 +106,7 @@ def test_no_file_is_removed_that_a_journal_names(state: Path, outside: Path) -> 
         journal = Path(f"{path}-journal").read_bytes()
         content = path.read_bytes()
     name = os.fsencode(outside)
-    ends = (
-        (1 << 30) // 4096 + 1,
-        name,
-        len(name),
-        sum(byte - 256 if byte > 127 else byte for byte in name),
-    )
+    ends = ((1 << 30) // 4096 + 1, name, len(name), sum(byte - 256 if byte > 127 else byte for byte in name))
     end = b"".join(each if isinstance(each, bytes) else each.to_bytes(4, "big") for each in ends)
     path.write_bytes(content)
     Path(f"{path}-journal").write_bytes(journal + end + bytes.fromhex("d9d505f920a163d7"))

@@ -47,7 +47,6 @@ def test_stat_of_a_hostile_name(start: Start, tmp_path: Path) -> None:
     shutil.copy(shutil.which("sh") or "", program)
     pid = start(str(program), "-c", "echo ready; read x", "an argument", "").pid
     stat = linux.stat(pid)
-    assert stat is not None
     assert (stat.name, stat.ppid, stat.zombie) == ("we) (i\nrd", os.getpid(), False)
     assert stat.image > 0
     assert linux.argv(pid) == [str(program), "-c", "echo ready; read x", "an argument", ""]
@@ -121,8 +120,6 @@ def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
     process = start(*python("pass"), cwd=tmp_path)
     pid = process.pid
     expected, found = linux.stat(pid), portable.stat(pid)
-    assert expected is not None
-    assert found is not None
     assert (found.name, found.ppid, found.zombie) == (expected.name, expected.ppid, expected.zombie)
     assert found.started == pytest.approx(expected.started, abs=1)
     assert portable.argv(pid) == linux.argv(pid)
@@ -132,25 +129,16 @@ def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     for system in (linux, portable):
         zombie = system.stat(pid)
-        assert zombie is not None
         assert (zombie.zombie, system.argv(pid)) == (True, [])
 
 
 @pytest.mark.slow
 def test_arguments_are_sanitized_capped_and_masked() -> None:
-    given = [
-        "aider",
-        "--openai-api-key",
-        "sk-1",
-        "--api-key=sk-2",
-        "--max-tokens",
-        "5",
-        "--dangerously-bypass-approvals-and-sandbox",
-        "hi\x1b[2J\nthere",
-    ]
-    assert clean_arguments(given) == (
+    given = "aider --openai-api-key sk-1 --api-key=sk-2 --max-tokens 5"
+    bypass = "--dangerously-bypass-approvals-and-sandbox"
+    assert clean_arguments([*given.split(), bypass, "hi\x1b[2J\nthere"]) == (
         *("aider", "--openai-api-key", "…", "--api-key=…", "--max-tokens", "5"),
-        *("--dangerously-bypass-approvals-and-sandbox", "hi there"),
+        *(bypass, "hi there"),
     )
     assert clean_arguments(
         ["bash", "-c", "X_TOKEN=t curl -H 'Authorization: Bearer b' http://u:p@h/; monkey=1"]

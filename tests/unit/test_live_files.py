@@ -16,10 +16,9 @@ from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
+from tests.unit.rollout_files import files, line
 
-(RECORDING,) = (Path(__file__).parents[1] / "data" / "recordings" / "0.169.0" / "killed-mid-command").glob(
-    "*.jsonl"
-)
+(RECORDING,) = files("0.169.0", "killed-mid-command")
 THREAD = RECORDING.stem[-36:]
 
 
@@ -57,13 +56,7 @@ async def watched(home: Path) -> AsyncIterator[Callable[[Callable[[Snapshot], bo
 
 def message_line(text: str) -> bytes:
     payload = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-    line = {
-        "timestamp": "2026-11-20T20:00:30.000Z",
-        "ordinal": 99,
-        "type": "response_item",
-        "payload": payload,
-    }
-    return json.dumps(line).encode() + b"\n"
+    return line("response_item", payload, second=43.0, ordinal=99) + b"\n"
 
 
 def shows(text: str) -> Callable[[Snapshot], bool]:
@@ -105,21 +98,16 @@ async def test_session_created_appended_replaced_archived_deleted(home: Path) ->
 
 async def test_open_calls_end_at_a_gap(home: Path) -> None:
     """The recording ends in an open call; the turn that follows it in a big file is another one."""
+    turn = {"turn_id": "t2", "last_agent_message": "done"}
     started, ended = (
-        {"type": f"task_{what}", "turn_id": "t2", "last_agent_message": "done"}
-        for what in ("started", "complete")
+        line("event_msg", {"type": f"task_{what}", **turn}, second=44.0) for what in ("started", "complete")
     )
-    lines = [
-        json.dumps({"timestamp": "2026-11-20T20:00:31Z", "type": "event_msg", "payload": p}).encode()
-        for p in (started, ended)
-    ]
-    filler = b"".join(message_line("x" * 400) for _ in range(1_000))
-    (day(home) / RECORDING.name).write_bytes(
-        RECORDING.read_bytes() + lines[0] + b"\n" + filler + lines[1] + b"\n"
-    )
+    filler = message_line("x" * 400) * 1_000
+    whole = b"\n".join((RECORDING.read_bytes() + started, filler + ended, b""))
+    (day(home) / RECORDING.name).write_bytes(whole)
     clock = SystemClock()
     (worker,) = (await Hub(live_sources(Config(codex_home=home, tmux=False), clock), clock).once()).workers
-    assert worker.notes == ("only head and tail of 600 kB read",)
+    assert worker.notes == ("only head and tail of 585 kB read",)
     assert (worker.state, [c.outcome for c in worker.calls if c.ended_at is None]) == (State.COMPLETED, [])
 
 

@@ -31,11 +31,8 @@ def test_sandboxed_not_sandboxed_unknown(pid: int, expected: bool | None) -> Non
 
 def test_sandbox_is_a_kernel_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(macos, "_system", lambda: Library(p10=1, p11=0))
-    assert (portable.kernel(10), portable.kernel(11), portable.kernel(12)) == (
-        Kernel(sandboxed=True),
-        Kernel(sandboxed=False),
-        None,
-    )
+    known = [Kernel(sandboxed=True), Kernel(sandboxed=False), None]
+    assert [portable.kernel(pid) for pid in (10, 11, 12)] == known
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")

@@ -8,15 +8,7 @@ import pytest
 from agentdash.collect.processes import sensor as processes
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.sensor import ProcessSensor
-from agentdash.model.events import (
-    Event,
-    MountsSeen,
-    ProcessesCounted,
-    ProcessGone,
-    ProcessSeen,
-    SourceSeen,
-    StatePathsSeen,
-)
+from agentdash.model import events as e
 from agentdash.model.process import Kernel, Process
 from agentdash.model.state_paths import Mount, WriteAccess
 
@@ -64,11 +56,8 @@ class Machine:
 
     def exec(self, pid: int, *argv: str, env: dict[str, str] | None = None) -> None:
         self.images += 1
-        self.running[pid].argv, self.running[pid].env, self.running[pid].image = (
-            list(argv),
-            env or {},
-            self.images,
-        )
+        process = self.running[pid]
+        process.argv, process.env, process.image = list(argv), env or {}, self.images
 
     def problem(self) -> str | None:
         return self.trouble
@@ -135,19 +124,19 @@ class Watcher:
         """Return the events in short: `+pid` seen, `-pid` gone, `/namespace` mounts, `!pid` state paths."""
         self.machine.now += later
         events = self.sensor.poll(BOOT + self.machine.now, panes, servers)
-        assert [type(event) for event in events[-2:]] == [ProcessesCounted, SourceSeen]
+        assert [type(event) for event in events[-2:]] == [e.ProcessesCounted, e.SourceSeen]
         return [short for event in events if (short := self.apply(event))]
 
-    def apply(self, event: Event) -> str:
+    def apply(self, event: e.Event) -> str:
         match event:
-            case ProcessSeen(process=process):
+            case e.ProcessSeen(process=process):
                 self.known[process.pid] = process
                 return f"+{process.pid}"
-            case MountsSeen(namespace=namespace):
+            case e.MountsSeen(namespace=namespace):
                 return f"/{namespace}"
-            case StatePathsSeen(key=key):
+            case e.StatePathsSeen(key=key):
                 return f"!{key.pid}"
-            case ProcessGone(key=key):
+            case e.ProcessGone(key=key):
                 assert self.known.pop(key.pid).key == key
                 return f"-{key.pid}"
         return ""
@@ -318,10 +307,10 @@ def test_panes_of_a_tmux_server_in_a_pid_namespace(machine: Machine) -> None:
 def test_without_a_list_of_processes_nothing_is_gone(machine: Machine) -> None:
     sensor = ProcessSensor()
     machine.start(20, 10, "codex")
-    assert any(isinstance(event, ProcessSeen) for event in sensor.poll(1.0))
+    assert any(isinstance(event, e.ProcessSeen) for event in sensor.poll(1.0))
     machine.trouble = "/proc is not mounted"
     machine.running.clear()
-    lost = SourceSeen(at=2.0, name="processes", ok=False, detail="/proc is not mounted")
+    lost = e.SourceSeen(at=2.0, name="processes", ok=False, detail="/proc is not mounted")
     assert sensor.poll(2.0) == [lost]
     machine.trouble = None
-    assert {type(event) for event in sensor.poll(3.0)} == {ProcessGone, ProcessesCounted, SourceSeen}
+    assert {type(event) for event in sensor.poll(3.0)} == {e.ProcessGone, e.ProcessesCounted, e.SourceSeen}

@@ -47,13 +47,11 @@ def claude_prompt(*texts: str) -> str | None:
         (f"{_IDE}Open tabs:\n- a.py\n\n{_REQUEST}fix it\n", "fix it"),
         (f"\n{_FILES}a: /w/a\n\n{_REQUEST}fix it\n", "fix it"),
         (f"{_FILES}a: c:/a\n\n{_REQUEST}fix it".replace("\n", "\r\n"), "fix it"),
-        (f"{_REQUEST}fix it", "fix it"),
         (f"{_IDE}Active selection of the file:\n{_REQUEST}old\n\n{_REQUEST}fix it", "fix it"),
         (_INPUT.format("add a login page") + _OUTLINE, "add a login page"),
         ("---\ndescription: x\n---\n\n" + _INPUT.format("add a login page"), "add a login page"),
         (_INPUT.format("add\na page").replace("```text", "~~~").replace("```", "~~~"), "add\na page"),
         (_OLD_INPUT.format("add a login page"), "add a login page"),
-        (f"{_FILES}a: /w/a\n\n{_REQUEST}{_INPUT.format('do')}", "do"),
         (_INPUT.format("") + _OUTLINE, _OUTLINE.strip()),
         (_OLD_INPUT.format(""), "Given the description, do this:"),
         # controls: what people write themselves stays
@@ -61,7 +59,6 @@ def claude_prompt(*texts: str) -> str | None:
         (f"# Plan\n\nfirst this\n\n{_REQUEST}no header of an IDE", None),
         ("## User Input\n\n```text\nabc\n```\n\nwhy is this refused?", None),
         ("fix the form.\n\n" + _INPUT.format("abc"), None),
-        (_INPUT.format("").strip(), None),
     ],
 )
 def test_prompt_of_codex(text: str, name: str | None) -> None:
@@ -76,7 +73,6 @@ _SELECTED = "<ide_selection>The user selected the lines 1 to 2:\na\nb\n</ide_sel
     ("texts", "name"),
     [
         ((_OPENED, "fix it"), "fix it"),
-        ((_SELECTED, _OPENED, "fix it"), "fix it"),
         ((f"{_OPENED}\nfix it",), "fix it"),
         (("fix it", _SELECTED), "fix it"),
         (("<command-message>specify is running…</command-message>\n<command-name>/specify</command-name>\n"
@@ -119,10 +115,8 @@ def test_chats_have_the_same_names() -> None:
     ("title", "is_answer"),
     [
         ("Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA", True),
-        ("Gi=31;OK", True),
         ("Ga=d", True),
         ("Go=fix the build", False),
-        ("Goals; next steps", False),
         ("G", False),
     ],
 )

@@ -152,7 +152,6 @@ def test_last_message_that_asks(message: str, question: str | None) -> None:
     unmarked = e.MessageLogged(thread=T, at=105, line=8, role="agent", text=message)
     assert worker(CODEX, old(), unmarked, held(110)).state is found.state
     if question:
-        assert found.assessment.fact is not None
         assert (found.assessment.fact.what, found.assessment.fact.object) == ("asks", question)
         assert found.assessment.evidence[0].rule == "asks-in-text"
 
@@ -231,7 +230,6 @@ def test_which_sub_agent_asks(story: Story, asking: set[str], object_: str | Non
     waiting = {kid for kid in KIDS if workers[kid].state is State.WAITING_APPROVAL}
     assert waiting == asking
     fact = workers[T].assessment.fact
-    assert fact is not None
     assert (fact.object if workers[T].state is State.WAITING_APPROVAL else None) == object_
     # each approval counts once: that of a sub-agent is not its session's as well
     needing = {each.id for each in workers.values() if each.needs_you}
@@ -394,7 +392,6 @@ def codex() -> list[e.Event]:
 def test_codex_by_its_rollout(read: tuple[str, str, str], kind: FactKind) -> None:
     shown = screen(*read, agent="codex")
     found = seen(codex(), shown, agent="codex", last=held(112, 11))
-    assert found.assessment.fact is not None
     assert (found.state, found.assessment.fact.kind) == (State.RUNNING, kind)
     failed = done(None, at=107.5, error="overloaded", error_kind="other")
     assert seen(codex(), shown, failed, agent="codex").state is State.FAILED_PROVIDER

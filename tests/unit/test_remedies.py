@@ -29,11 +29,7 @@ GONE = PathKind.MISSING
 
 
 def file_remedy(
-    path: str,
-    operation: Operation = "create",
-    *,
-    policy: Policy | None = WORKSPACE,
-    facts: PathFacts = FACTS,
+    path: str, operation: Operation = "create", *, policy: Policy | None = WORKSPACE, facts: PathFacts = FACTS
 ) -> Remedy | None:
     denial = Denial(what="filesystem", operation=operation, certainty="certain", quote="x", target=path)
     return remedy_for(denial, policy, facts)
@@ -46,8 +42,6 @@ def network_remedy(target: str | None, *, policy: Policy = WORKSPACE) -> Remedy 
 
 def settings_once(remedy: Remedy | None) -> dict[str, object]:
     """Return what the options of the command for one run set, as TOML."""
-    assert remedy is not None
-    assert remedy.once is not None
     words = shlex.split(remedy.once.rpartition("&& ")[2])
     assert (words[0], set(words[1::2])) == ("codex", {"-c"})
     return tomllib.loads("\n".join(words[2::2]))
@@ -64,12 +58,10 @@ def settings_once(remedy: Remedy | None) -> dict[str, object]:
         ("/data/board/new", "mkdir", {"/data/board/new": GONE, "/data/board": D}, "/data/board"),
         ("/data/board", "write", {"/data/board": D}, "/data/board"),
         ("/data/sets/board", "delete", {"/data/sets/board": D, "/data/sets": D}, "/data/sets"),
-        ("/data/ws/.git/refs/heads/x.lock", "create", {}, "/data/ws/.git"),
         ("/data/ws/.git/worktrees/w/index.lock", "git", {}, "/data/ws/.git"),
         ("/home/dev/.npm/_cacache/index-v5/ad/51/c7", "create", {}, "/home/dev/.npm/_cacache"),
         ("/home/dev/.npm/_cacache", "mkdir", {"/home/dev/.npm/_cacache": GONE, "/home/dev/.npm": D},
          "/home/dev/.npm"),
-        ("/Users/dev/Library/Caches/pip/x", "create", {}, "/Users/dev/Library/Caches/pip"),
     ],
 )  # fmt: skip
 def test_nearest_existing_directory(
@@ -95,7 +87,6 @@ WIDE = (
 @pytest.mark.parametrize("operation", ["create", "delete"])
 def test_wide_places_get_words(path: str, operation: Operation) -> None:
     remedy = file_remedy(path, operation)
-    assert remedy is not None
     assert (remedy.where, remedy.once) == (None, None)
     assert "outside the sandbox" in remedy.text
 
@@ -112,7 +103,6 @@ def test_wide_places_get_words(path: str, operation: Operation) -> None:
 )
 def test_places_that_must_not_be_opened(path: str, facts: PathFacts, words: str) -> None:
     remedy = file_remedy(path, facts=facts)
-    assert remedy is not None
     assert (remedy.once, words in remedy.text) == (None, True)
 
 
@@ -131,7 +121,6 @@ def test_configuration_lies_in_the_codex_home() -> None:
         (PathFacts(codex_home="/home/dev/.codex", homes=("/home/dev",)), "~/.codex/config.toml"),
     ):
         remedy = file_remedy("/data/board/x", facts=facts)
-        assert remedy is not None
         assert (remedy.where or "").startswith(f"{file}, at the end")
 
 
@@ -154,10 +143,8 @@ def test_missing_names_that_codex_protects() -> None:
         workspaces=(CWD,),
     )
     repository = file_remedy(f"{CWD}/.git/config", facts=facts)
-    assert repository is not None
     assert (repository.once or "").startswith(f"mkdir -p {CWD}/.git && codex -c ")
     rules = file_remedy(f"{CWD}/.codex/x", facts=facts)
-    assert rules is not None
     assert (rules.where, rules.once) == (None, None)
     assert "credentials or rules" in rules.text
 
@@ -165,7 +152,6 @@ def test_missing_names_that_codex_protects() -> None:
 def test_denied_entry_of_a_profile() -> None:
     policy = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/data/board", "deny")))
     remedy = file_remedy("/data/board/x", policy=policy)
-    assert remedy is not None
     assert (remedy.once, "`deny` entry" in remedy.text) == (None, True)
 
 
@@ -178,7 +164,6 @@ def test_network_for_hosts_only() -> None:
     }
     for target in (None, "localhost", "127.0.0.1", "::1", "/var/run/docker.sock"):
         remedy = network_remedy(target)
-        assert remedy is not None
         assert (remedy.where, remedy.once) == (None, None)
         assert "network_access" not in remedy.text
 
@@ -256,7 +241,6 @@ def test_profile_that_hides_the_helper() -> None:
     rules = (PolicyRule("/usr", "read"), PolicyRule(CWD, "write"))
     hiding = replace(WORKSPACE, profile="dev", rules=rules)
     found = remedy_for(denial, hiding, PathFacts())
-    assert found is not None
     opened = tomllib.loads(found.text)["permissions"]["dev"]["filesystem"]
     assert opened["/home/dev/.codex/tmp"] == "read"
     for policy in (replace(WORKSPACE, profile="dev"), replace(WORKSPACE, rules=rules)):
@@ -279,7 +263,6 @@ def remedy_text(cwd: str, target: str, script: str, *before: e.Event, path: str 
         ended(output=f"touch: cannot touch '{target}': Read-only file system", exit_code=1),
     )
     (entry,) = found.sandbox.denials
-    assert entry.remedy is not None
     return entry.remedy.text
 
 
@@ -325,5 +308,4 @@ def test_excluded_command_that_ran_inside(excluded: str, script: str, is_named: 
     by_agent = replace(WORKSPACE, enforced_by="agent")
     denial = Denial("filesystem", "mkdir", "certain", "EROFS", "/x/.git")
     found = remedy_for(denial, by_agent, PathFacts(excluded=(excluded,)), script=script)
-    assert found is not None
     assert (f"`{excluded}`" in found.text) is is_named

@@ -5,11 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentdash.sandbox.shell import MAX_SCRIPT_CHARACTERS, Context, commands, parse
-from agentdash.sandbox.shell.syntax import (
-    Parameter,
-    Substitution,
-    Text,
-)
+from agentdash.sandbox.shell.syntax import Parameter, Substitution, Text
 
 Argv = list[list[str]]
 
@@ -22,7 +18,6 @@ def argv(script: str) -> Argv | None:
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("env | grep X; id", [["env"], ["grep", "X"], ["id"]]),
         (
             "set -euo pipefail\n# a comment\nenv\n\nid # another",
             [["set", "-euo", "pipefail"], ["env"], ["id"]],
@@ -58,11 +53,9 @@ def argv(script: str) -> Argv | None:
             "a 3<>f $((1 + (2 * 3))) $'\\'' ${x:-${y#\"}\"}}",
             [["a", "$((1 + (2 * 3)))", "$'\\''", '${x:-${y#"}"}}']],
         ),
-        ("a | b | c || d", [["a"], ["b"], ["c"], ["d"]]),
         ('x=(1 "$(a)"\n 2); echo ${x[@]}', [["a"], [], ["echo", "${x[@]}"]]),
         ("diff <(a) <(b)", [["a"], ["b"], ["diff", "<(a)", "<(b)"]]),
         ("", []),
-        ("echo é中 > datei-ü; id", [["echo", "é中"], ["id"]]),
         ("é=1 env", [["é=1", "env"]]),
         ("cat <<ENDÉ\nüber\nENDÉ\nid", [["cat"], ["id"]]),
         ("echo a\u00a0b\rc", [["echo", "a\u00a0b\rc"]]),
@@ -130,18 +123,8 @@ def test_words_are_pieces() -> None:
     mixed, process, *unquoted = command.argv[1:]
     assert [type(piece) for piece in mixed.pieces] == [Text, Text, Parameter, Substitution, Text, Parameter]
     parameter = mixed.pieces[2]
-    assert isinstance(parameter, Parameter)
-    assert (
-        parameter.name,
-        parameter.operator,
-        parameter.argument and parameter.argument.text,
-        parameter.quoted,
-    ) == (
-        "X",
-        ":-",
-        "d e",
-        True,
-    )
+    assert (parameter.name, parameter.operator, parameter.quoted) == ("X", ":-", True)
+    assert parameter.argument.text == "d e"
     assert isinstance(process.pieces[0], Substitution)
     assert [word.literal for word in unquoted] == [False, False, False]
     assert command.argv[0].literal

@@ -24,17 +24,14 @@ WORKSPACE = Policy(
 @pytest.mark.parametrize(
     ("path", "env", "placed"),
     [
-        ("$XDG_DATA_HOME/opencode", HOME, "/home/dev/.local/share/opencode"),
         ("$XDG_DATA_HOME/opencode", HOME | {"XDG_DATA_HOME": "/data/"}, "/data/opencode"),
         ("$XDG_STATE_HOME/x", HOME | {"XDG_STATE_HOME": "relative"}, "/home/dev/.local/state/x"),
         ("$XDG_CACHE_HOME/x", HOME | {"XDG_CACHE_HOME": ""}, "/home/dev/.cache/x"),
         ("$CURSOR_CONFIG_DIR", HOME, "/home/dev/.config/cursor"),
         ("$CODEX_HOME", {"CODEX_HOME": "/h"}, "/h"),
-        ("$CODEX_HOME", {}, None),
         ("$PWD/.crush", {}, "/ws/.crush"),
         ("$UNKNOWN/x", HOME, None),
         ("$HOME/x", {"HOME": "$HOME"}, None),
-        ("$HOME/x", {"HOME": "~"}, None),
         ("/a/../b", {}, "/b"),
     ],
 )
@@ -84,14 +81,8 @@ def test_tmpdir_is_the_commands_own() -> None:
 
 
 def test_a_living_worker_by_its_own_environment(tmp_path: Path) -> None:
-    worker = Process(
-        ProcessKey(os.getpid(), 1.0),
-        1,
-        "crush",
-        agent="crush",
-        cwd="/ws",
-        env=HOME | {"XDG_DATA_HOME": str(tmp_path)},
-    )
+    env = HOME | {"XDG_DATA_HOME": str(tmp_path)}
+    worker = Process(ProcessKey(os.getpid(), 1.0), 1, "crush", agent="crush", cwd="/ws", env=env)
     asked: list[str] = []
 
     def may_write(path: str) -> WriteAccess:

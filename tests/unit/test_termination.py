@@ -31,11 +31,6 @@ time.sleep(60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_signal_in_a_callback_is_not_lost(number: signal.Signals) -> None:
     """Python ignores what is raised there, as in the callbacks of imports, and prints a traceback."""
-    done = subprocess.run(
-        [sys.executable, "-c", IN_A_CALLBACK, str(int(number))],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = [sys.executable, "-c", IN_A_CALLBACK, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (128 + number, "")

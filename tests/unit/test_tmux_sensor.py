@@ -12,7 +12,7 @@ from agentdash.collect.tmux import sensor as sensor_module
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import NoAnswerError, TmuxServer, current_pane, server_of, servers
 from agentdash.model.events import PaneDrawn, PaneSeen, SourceSeen
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import PaneKey
 from agentdash.peers import ProvenSocket
 
 PANE = {
@@ -88,26 +88,6 @@ async def test_all_panes_of_a_large_server_are_captured(fake_tmux: FakeTmux, tmp
     assert (tmp_path / "tmux.calls").read_text("utf-8").split()[4:] == ["500", "500", "100"]
 
 
-async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:
-    seen, drawn, health = await fake_tmux(PANE, screen="one \ntwo").poll(7.0)
-    pane = Pane(
-        key=PaneKey("default", "%1"),
-        session="s",
-        window="2:api",
-        pid=42,
-        command="node",
-        title="t",
-        width=80,
-        height=24,
-        active=True,
-        cursor_visible=False,
-        server_pid=41,
-    )
-    assert seen == PaneSeen(at=7.0, pane=pane)
-    assert drawn == PaneDrawn(at=7.0, key=pane.key, screen=("one", "two"), since=6.0)
-    assert health == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
-
-
 async def test_malformed_rows_are_skipped(fake_tmux: FakeTmux) -> None:
     malformed = [
         {"pane_id": "nonsense"},
@@ -148,10 +128,7 @@ async def test_exit_status_and_signal_of_a_dead_pane(
     [
         ("\x1b[1;38;2;1;2;3mbold\x1b[39m  \x1b[0m", ("bold",)),
         # a run continues over colours and lines
-        (
-            "\x0elqk\x0f lqk\n\x0ex\x1b[31mx\n\x1b[39mx\x0f x",
-            ("┌─┐ lqk", "││", "│ x"),
-        ),
+        ("\x0elqk\x0f lqk\n\x0ex\x1b[31mx\n\x1b[39mx\x0f x", ("┌─┐ lqk", "││", "│ x")),
         ("\x0emqj", ("└─┘",)),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ \x9b31m\u202ebidi\u200b\x07", ("link bidi",)),
         ("  kept  ▌ ✳ 日本\n\n", ("  kept  ▌ ✳ 日本", "", "")),
@@ -161,7 +138,7 @@ async def test_exit_status_and_signal_of_a_dead_pane(
 async def test_screens_are_clean(fake_tmux: FakeTmux, raw: str, lines: tuple[str, ...]) -> None:
     events = await fake_tmux(PANE, screen=raw).poll(7.0)
     (drawn,) = [event for event in events if isinstance(event, PaneDrawn)]
-    assert drawn.screen == lines
+    assert (drawn.screen, drawn.since) == (lines, 6.0)
 
 
 @pytest.mark.parametrize(

@@ -31,25 +31,12 @@ class Place:
         place.write_text(content if isinstance(content, str) else json.dumps(content))
         os.utime(place, (STARTED - 100, STARTED - 100))
 
-    def read(
-        self, agent: str, *args: str, env: dict[str, str] | None = None, once: bool = False
-    ) -> Requested:
+    def read(self, agent: str, *args: str, env: dict[str, str] | None = None) -> Requested:
         """Return the request of a process with these arguments and variables."""
-        process = Process(
-            key=ProcessKey(10, STARTED),
-            ppid=1,
-            name="node",
-            argv=(agent, *args),
-            cwd=self.cwd,
-            env={"HOME": "/home/dev", **(env or {})},
-            agent=agent,
-            once=once,
-        )
+        env = {"HOME": "/home/dev", **(env or {})}
+        process = Process(ProcessKey(10, STARTED), 1, "node", (agent, *args), self.cwd, env=env, agent=agent)
         reader = adapters()[agent].request_reader
-        assert reader is not None
-        found = reader.read(process, None, self.root, STARTED + 50)
-        assert found is not None
-        return found
+        return reader.read(process, None, self.root, STARTED + 50)
 
 
 @pytest.fixture
