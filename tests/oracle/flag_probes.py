@@ -130,23 +130,17 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
     # documented forms
     "DOCUMENTED": (
         *("@DUMPER@SORT@FILTER@SORT@ANYWAY",) * 8,
-        *(
-            'echo "@FIELD"',
-            'echo "@FIELD @FIELD"',
-            'echo "@FIELD"; echo "@FIELD"',
-            'echo "@FIELD"\necho "@FIELD"',
-        ),
-        *(
-            "printf '@LABEL%s\\n' \"@PARAMETER\"",
-            "cat <<EOF\n@FIELD\n@FIELD\nEOF\n",
-            "cat <<END\n@FIELD\nEND\n",
-        ),
-        *(
-            "printenv @NAME || echo none",
-            "printenv @NAME || echo ''",
-            "printenv '@NAME'",
-            'echo "v=$(printenv @NAME)"',
-        ),
+        'echo "@FIELD"',
+        'echo "@FIELD @FIELD"',
+        'echo "@FIELD"; echo "@FIELD"',
+        'echo "@FIELD"\necho "@FIELD"',
+        "printf '@LABEL%s\\n' \"@PARAMETER\"",
+        "cat <<EOF\n@FIELD\n@FIELD\nEOF\n",
+        "cat <<END\n@FIELD\nEND\n",
+        "printenv @NAME || echo none",
+        "printenv @NAME || echo ''",
+        "printenv '@NAME'",
+        'echo "v=$(printenv @NAME)"',
         *(
             f'if @TEST; then echo "set to {sign}"; else echo "not set"; fi'
             for sign in ("$@NAME", "${@NAME:-}")
@@ -154,16 +148,12 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         'if [ -z "${@NAME:-}" ]; then echo absent; else echo "there: $@NAME"; fi',
         *('@TEST && echo "it is $@NAME" || echo missing', '@TEST && printf "%s\\n" "v=$@NAME"'),
         'case "${@NAME:-}" in "") echo empty;; *) echo "val=$@NAME";; esac',
-        *(
-            "env > @PATH; grep CODEX @PATH",
-            "env | sort > @PATH && cat @PATH",
-            "env | tee e | grep CODEX_SANDBOX",
-        ),
+        "env > @PATH; grep CODEX @PATH",
+        "env | sort > @PATH && cat @PATH",
+        "env | tee e | grep CODEX_SANDBOX",
         'f=$(mktemp); env > "$f"; grep CODEX "$f"; rm -f "$f"',
-        *(
-            'show() { echo "v=${@NAME:-unset}"; }\nshow',
-            'dump() {\n  env | grep "^@NAME="\n}\ndump || echo none',
-        ),
+        'show() { echo "v=${@NAME:-unset}"; }\nshow',
+        'dump() {\n  env | grep "^@NAME="\n}\ndump || echo none',
         'show() { printf "%s=%s\\n" "$1" "$2"; }; show @NAME "$@NAME"',
     ),
     "TEST": ('[ -n "$@NAME" ]', '[ -n "${@NAME:-}" ]', 'test -n "${@NAME-}"'),
