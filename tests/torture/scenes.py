@@ -250,7 +250,6 @@ _ENVIRONMENTS: Final = (
     {"TERM": "xterm-mono"},
     {"TERM": "no-such-terminal"},
     {"LC_ALL": "C", "PYTHONUTF8": "0"},
-    {"COLUMNS": "1"},
     {"COLUMNS": "-5", "LINES": "x"},
 )
 
