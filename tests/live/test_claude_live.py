@@ -137,17 +137,13 @@ async def test_sandbox_of_a_running_command(
     assert found - kinds <= ({"denied-filesystem"} if name == "on" else set())
 
 
-NESTED = {
-    name: [
-        {"tool": "Agent", "args": {"description": "nested", "prompt": f"[[{child}]] do it"}},
-        {"say": "done"},
-    ]
-    for name, child in (("go", "child"), ("child", "grandchild"))
-}
-
-
 def test_sub_agent_of_a_sub_agent_is_below_it(claude: OpenLab) -> None:
-    lab = claude(Case({**NESTED, "grandchild": [{"say": "done"}]}, {"permissions": {"allow": ["Agent"]}}))
+    def ask(child: str) -> dict[str, Any]:
+        return {"tool": "Agent", "args": {"description": "nested", "prompt": f"[[{child}]] do it"}}
+
+    done = {"say": "done"}
+    script = {"go": [ask("child"), done], "child": [ask("grandchild"), done], "grandchild": [done]}
+    lab = claude(Case(script, {"permissions": {"allow": ["Agent"]}}))
     lab.print("[[go]] go")
     parents = {worker["id"]: worker["parent"] for worker in afterwards(lab)}
     (session,) = [name for name, parent in parents.items() if parent is None]

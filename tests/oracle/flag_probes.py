@@ -132,13 +132,10 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         *("@DUMPER@SORT@FILTER@SORT@ANYWAY",) * 8,
         'echo "@FIELD"',
         'echo "@FIELD @FIELD"',
-        'echo "@FIELD"; echo "@FIELD"',
         'echo "@FIELD"\necho "@FIELD"',
         "printf '@LABEL%s\\n' \"@PARAMETER\"",
         "cat <<EOF\n@FIELD\n@FIELD\nEOF\n",
-        "cat <<END\n@FIELD\nEND\n",
         "printenv @NAME || echo none",
-        "printenv @NAME || echo ''",
         "printenv '@NAME'",
         'echo "v=$(printenv @NAME)"',
         *(
@@ -173,7 +170,6 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         *("curl -sS --max-time 2 http://127.0.0.1:9/ || true", "cat /etc/os-release | head -2", "cd ."),
         *("grep -E 'Seccomp|NoNewPrivs' /proc/self/status", "ls /nonexistent", "echo done >&2"),
         *('echo "home=$HOME user=${USER:-}"', "wc -l notes.md", "date +%s > stamp", 'echo "rc=$?"'),
-        *("for i in 1 2; do echo $i; done", "x=5; echo $((x + 1))", "python3 --version"),
     ),
     # what hides, changes or imitates the flags, and is not in `flag_scripts.txt`
     "HOSTILE": (
