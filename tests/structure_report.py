@@ -8,12 +8,12 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.collect.clock import SystemClock
 from agentdash.engine.hub import Hub
 from agentdash.tui.fleet.cells import COLUMNS, layout, row_lines
 from agentdash.tui.fleet.rows import Row
@@ -22,8 +22,6 @@ from tests.unit.rollout_files import THREAD, answer, call, meta
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = ROOT / "agentdash"
-NOW: Final = 1795204800.0
-"""A moment after the lines below (unix seconds)."""
 
 
 def probe(number: int) -> list[bytes]:
@@ -41,14 +39,12 @@ def module_of(path: Path) -> str:
 
 
 def imported_modules(path: Path, modules: set[str]) -> Iterator[str]:
-    """Yield the modules of agentdash that a file imports, also within functions."""
+    """Yield the modules of agentdash that a file imports, also within functions, by `from … import`."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module in modules:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if inner in modules else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules)
 
 
 def count_importers(paths: list[Path]) -> Counter[str]:
@@ -62,40 +58,26 @@ def count_lines(paths: list[Path]) -> int:
     return sum(len(path.read_text("utf-8").splitlines()) for path in paths)
 
 
-@contextmanager
-def traced() -> Iterator[tuple[Counter[str], Counter[str]]]:
-    """Count calls by kind (`call`, `c_call` ...), and those of agentdash's own functions by file."""
+def trace_line() -> tuple[int, int]:
+    """Return the calls, built-in functions included, that one line of a rollout costs until it is reduced,
+    and the files whose code runs from the line to the row on the screen."""
+    clock, reader = SystemClock(), RolloutReader(THREAD)
+    hub, look = Hub((), clock), Look(clock.now(), UNICODE)
+    hub.take(reader.read([meta(), *probe(1), probe(2)[0]]))  # what is compiled on first use is compiled
     kinds: Counter[str] = Counter()
-    files: Counter[str] = Counter()
+    files: set[str] = set()
 
     def count(frame: FrameType, kind: str, _: Any) -> None:
         kinds[kind] += 1
         if kind == "call" and (file := frame.f_code.co_filename).startswith(str(PACKAGE)):
-            files[file] += 1
+            files.add(file)
 
     sys.setprofile(count)
-    try:
-        yield kinds, files
-    finally:
-        sys.setprofile(None)
-
-
-class _Clock:
-    def now(self) -> float:
-        return NOW
-
-
-def trace_line() -> tuple[int, int]:
-    """Return the calls, built-in functions included, that one line of a rollout costs until it is reduced,
-    and the files whose code runs from the line to the row on the screen."""
-    reader = RolloutReader(THREAD)
-    hub = Hub((), _Clock())
-    hub.take(reader.read([meta(), *probe(1), probe(2)[0]]))  # what is compiled on first use is compiled
-    with traced() as (kinds, files):
-        hub._reduce(reader.read(probe(2)[1:]))
-        calls = kinds["call"] + kinds["c_call"]
-        worker = hub.take([]).workers[0]
-        row_lines((Row(worker.id), worker), layout(COLUMNS, 120, UNICODE), 120, Look(NOW, UNICODE))
+    hub._reduce(reader.read(probe(2)[1:]))
+    calls = kinds["call"] + kinds["c_call"]
+    worker = hub.take([]).workers[0]
+    row_lines((Row(worker.id), worker), layout(COLUMNS, 120, UNICODE), 120, look)
+    sys.setprofile(None)
     return calls, len(files)
 
 
@@ -103,11 +85,6 @@ def main() -> None:
     """Print the figures."""
     paths = sorted(PACKAGE.rglob("*.py"))
     importers = count_importers(paths)
-    folders = Counter(path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in paths)
-    for folder, modules in folders.items():
-        lines = count_lines([path for path in paths if module_of(path).split(".")[1:2] == [folder]])
-        if modules > 1:
-            print(f"{folder:<12}{lines:>7,} lines {modules:>4} modules")
     tests = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.is_file())
     size = sum(path.stat().st_blocks * 512 for path in (ROOT / "tests").rglob("*") if path.suffix != ".pyc")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -22,9 +22,8 @@ _NAMED: Final = 5
 _LIMIT_S: Final = 600.0
 _PARTLY: Final = "only head and tail"
 """How a document states that a large session was not read whole."""
-_HOMES: Final = {"codex": "CODEX_HOME", "claude": "CLAUDE_CONFIG_DIR"}
-_NAMES: Final = {"sessions": "codex", "projects": "claude"}
-"""The agent whose home a directory is in which this one lies."""
+_AGENTS: Final = {"sessions": ("codex", "CODEX_HOME"), "projects": ("claude", "CLAUDE_CONFIG_DIR")}
+"""Directories of a home, with the agent that it is of, and the variable that names it."""
 
 
 @dataclass(slots=True)
@@ -37,7 +36,9 @@ class Home:
     """
 
     agent: str
+    variable: str
     path: Path
+    logs: Path
     threads: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     files: int = 0
@@ -60,26 +61,21 @@ class Home:
 def find_homes(folder: Path) -> Iterator[Home]:
     """Yield the homes below `folder`."""
     for path, folders, _ in os.walk(folder):
-        for name in sorted(set(folders) & _NAMES.keys()):
-            if any(Path(path, name).rglob("*.jsonl")):
-                yield Home(_NAMES[name], Path(path))
+        for name in sorted(set(folders) & _AGENTS.keys()):
+            if any((logs := Path(path, name)).rglob("*.jsonl")):
+                yield Home(*_AGENTS[name], Path(path), logs)
                 folders.remove(name)
 
 
 def read(home: Home) -> Home:
     """Let all readings of a home be made, and compare them."""
-    directory = home.path / ("sessions" if home.agent == "codex" else "projects")
-    files = [path for path in directory.rglob("*.jsonl") if path.is_file()]
+    files = [path for path in home.logs.rglob("*.jsonl") if path.is_file()]
     home.files = len(files)
     with tempfile.TemporaryDirectory() as scratch:
         (Path(scratch) / "none" / "sessions").mkdir(parents=True)
         env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": scratch, "XDG_STATE_HOME": scratch}
-        env |= {
-            "CODEX_HOME": f"{scratch}/none",
-            "CLAUDE_CONFIG_DIR": scratch,
-            _HOMES[home.agent]: str(home.path),
-        }
-        checked = _run(home, env, "check", str(directory), "--json")
+        env |= {"CODEX_HOME": f"{scratch}/none", "CLAUDE_CONFIG_DIR": scratch, home.variable: str(home.path)}
+        checked = _run(home, env, "check", str(home.logs), "--json")
         home.threads = {each["id"]: each for each in checked.get("threads", ()) if each["id"]}
         told = {each["file"] for each in checked.get("threads", ()) if each["problem"] or each["notes"]}
         for path in files:

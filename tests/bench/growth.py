@@ -40,21 +40,14 @@ def _costs(number: int) -> dict[str, float]:
     fleet = reduce(fleet, [e.ProcessesCounted(at=1_003.0)])
     started = _started(_thread(number), 1_003.5)
     said = e.MessageLogged(thread=_thread(3), at=1_003.5, line=9, role="assistant", text="hello")
-    drawn = e.PaneDrawn(at=1_003.5, key=PaneKey("default", "%3"), screen=("x",))
     process = next(iter(fleet.processes.values()))
     worked = e.ProcessSeen(at=1_003.5, process=replace(process, cpu=process.cpu + 1))
     cache = WorkerCache()
     build_snapshot(fleet, 1_003.5, cache)
-    tokens = [
-        e.MessageLogged(thread=_thread(3), at=1_004.0, line=line, role="assistant", text="x")
-        for line in range(number)
-    ]
     return {
         "a look at processes": _ms(lambda: reduce(fleet, [worked, e.ProcessesCounted(at=1_004.0)])),
         "a thread that starts": _ms(lambda: reduce(fleet, [started])),
         "one line of a thread": _ms(lambda: reduce(fleet, [said]), 100),
-        "one screen": _ms(lambda: reduce(fleet, [drawn]), 100),
-        "a batch of as many lines, each": _ms(lambda: reduce(fleet, tokens)) / number,
         "a snapshot, nothing changed": _ms(lambda: build_snapshot(fleet, 1_003.5, cache)),
         "a first snapshot": _ms(lambda: build_snapshot(fleet, 1_003.5, WorkerCache())),
     }

@@ -206,12 +206,7 @@ def measure_latency(home: Path) -> None:
     """Measure from a line in a rollout to the bytes that paint it; writer and reader share the cores."""
     del home
     with tempfile.TemporaryDirectory() as folder:
-        day = Path(folder) / "sessions" / "2026" / "11" / "20"
-        day.mkdir(parents=True)
-        for path in sorted(RECORDINGS.glob("0.169.0/*/*.jsonl")):
-            copy = Path(shutil.copy(path, day))
-            if path.parent.name == "workspace-write":
-                grows = copy
+        (grows, *_) = _rollouts(Path(folder), 12)
         print(f"append -> painted   {spread(_to_screen(Path(folder), grows))} (p95 at most 150)")
 
 
@@ -229,7 +224,7 @@ def append_message(rollout: Path, text: str) -> None:
 
 
 def _to_screen(folder: Path, rollout: Path) -> list[float]:
-    command = [*AGENTDASH, "--no-tmux", "--codex-home", str(folder)]
+    command = [*AGENTDASH, "--no-tmux", "--codex-home", str(folder / "home")]
     env = {**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"}
     terminal = Terminal(command, env, columns=200, lines=50)
     taken: list[float] = []

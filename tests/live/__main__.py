@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from tests.live.clis import CLIS, SetupError, environment_for, install
+from tests.live.clis import CLIS, VARIABLE, SetupError, install
 
 _HERE: Final = Path(__file__).parent
 _MEASURES: Final = {
@@ -48,7 +48,7 @@ def differences(cli: str, version: str, workers: int) -> Iterator[str | None]:
         subprocess.run(
             [sys.executable, "-m", "pytest", *options, *tests],
             cwd=_HERE.parents[1],
-            env={**os.environ, "AGENTDASH_MATRIX": "all", **environment_for(cli, version)},
+            env={**os.environ, "AGENTDASH_MATRIX": "all", VARIABLE.format(cli.upper()): version},
             stdout=subprocess.DEVNULL,
             check=False,
         )

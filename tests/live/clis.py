@@ -33,7 +33,8 @@ CLIS: Final = {
     "srt": Cli("@anthropic-ai/sandbox-runtime", "0.0.83"),
     "ccusage": Cli("ccusage", "20.0.24"),
 }
-_VARIABLE: Final = "AGENTDASH_TEST_{}"
+VARIABLE: Final = "AGENTDASH_TEST_{}"
+"""Names the release of a CLI that the tests drive, where that is another than the measured one."""
 
 
 class SetupError(pytest.fail.Exception):
@@ -45,12 +46,7 @@ class SetupError(pytest.fail.Exception):
 
 def release(cli: str) -> str:
     """Return the release to drive: the measured one, or the one that `python -m tests.live` measures."""
-    return os.environ.get(_VARIABLE.format(cli.upper())) or CLIS[cli].measured
-
-
-def environment_for(cli: str, version: str) -> dict[str, str]:
-    """Return the variable that lets the tests drive another release."""
-    return {_VARIABLE.format(cli.upper()): version}
+    return os.environ.get(VARIABLE.format(cli.upper())) or CLIS[cli].measured
 
 
 def cache() -> Path:

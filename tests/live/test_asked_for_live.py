@@ -1,5 +1,5 @@
-"""What people asked for, with real workers: notices and their recipes, usage limits, labels and pins, the
-diff of a directory, and files that two workers edit."""
+"""What people asked for, with real workers: notices and their recipes, usage limits, labels and pins, and the
+diff of a directory."""
 
 import json
 import os
@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.config import Config
 from agentdash.model.states import Group, State
 from agentdash.model.usage_limits import usage_limits
-from agentdash.model.worker import Snapshot
 from tests.live.claude import ClaudeLab, install
 from tests.live.codex import MENU
 from tests.live.conftest import OpenLab, Screens
@@ -27,7 +25,7 @@ from tests.live.hands.hands import AGENTDASH, Hands, lacks, shows
 from tests.live.patience import scaled, until
 from tests.live.programs import run, write_program
 from tests.live.tmux import ROOT
-from tests.live.watched import watching, watching_config
+from tests.live.watched import watching
 
 RECIPES = [
     line
@@ -165,20 +163,15 @@ _REPOSITORY = """
 export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_KEY_1=user.email
 export GIT_CONFIG_VALUE_0=a GIT_CONFIG_VALUE_1=a@b
 git init -q -b main; echo x = 1 > app.py; git add app.py; git commit -qm one
-git worktree add -q -f "$1" -b fix
+git worktree add -q fix -b fix
 """
-
-
-def make_repository(folder: Path, worktree: Path | str) -> None:
-    """Make a repository with a file, and a worktree of it."""
-    script = ["sh", "-ec", _REPOSITORY, "sh", str(worktree)]
-    subprocess.run(script, cwd=folder, check=True, capture_output=True)
+"""A repository with a file, and a worktree of it."""
 
 
 async def test_two_worktrees_of_a_project(codex: OpenLab, report_screens: Callable[[Screens], None]) -> None:
     lab = codex({"edit": [{"patch": EDIT_ONE}, {"say": "edited"}], "look": [{"say": "looked"}]})
     report_screens(lab.screens)
-    make_repository(lab.workspace, "fix")
+    run(["sh", "-ec", _REPOSITORY], cwd=lab.workspace, check=True)
     for prompt, folder, said in (("edit", "fix", "edited"), ("look", ".", "looked")):
         pane = await lab.tui("-s", "workspace-write", "-a", "on-request", "-C", str(lab.workspace / folder))
         pane.submit(f"[[{prompt}]] go")
@@ -212,35 +205,3 @@ async def test_two_worktrees_of_a_project(codex: OpenLab, report_screens: Callab
         hands.walk((("P", lacks("PINNED")),))
         assert lab.agentdash("label", "retries", "").stdout.endswith(": no label\n")
         hands.until(lacks("retries"), "its name")
-
-
-def shared(snapshot: Snapshot) -> set[tuple[str, str, str]]:
-    """Return who shares which file with whom, by the agents."""
-    agents = {worker.id: worker.agent.name for worker in snapshot.workers}
-    return {
-        (agents[worker.id], same.path, agents[same.worker])
-        for worker in snapshot.workers
-        for same in worker.same_files
-    }
-
-
-async def test_one_file_in_two_worktrees(codex: OpenLab) -> None:
-    lab = codex({"edit": [{"patch": EDIT_ONE}, {"say": "done"}]})
-    edit = {"file_path": "app.py", "old_string": "x = 1", "new_string": "x = 3"}
-    with ClaudeLab(install(), {}) as other:
-        make_repository(lab.workspace, other.workspace)
-        path = {"file_path": str(other.workspace / "app.py")}
-        reads, edits = {"tool": "Read", "args": path}, {"tool": "Edit", "args": edit | path}
-        other.model.script = {"edit": [reads, edits, {"say": "done"}]}
-        servers = (lab.tmux, other.tmux)
-        config = Config(codex_home=lab.home, claude_home=other.claude_home, socket_paths=servers)
-        async with watching_config(config) as watched:
-            pane = await lab.tui()
-            pane.submit("[[edit]] go")
-            claude = await other.tui("--permission-mode", "acceptEdits")
-            claude.submit("[[edit]] go")
-            expected = {("codex", "app.py", "claude"), ("claude", "app.py", "codex")}
-            seen = await watched.until_snapshot(lambda each: shared(each) == expected)
-            assert not [worker.needs_you for worker in seen.workers if worker.same_files and worker.needs_you]
-            calls = {same.edit.call for worker in seen.workers for same in worker.same_files}
-            assert {call.partition(" ")[2] for call in calls} == {"update app.py", path["file_path"]}

@@ -19,8 +19,11 @@ from tests.live.watched import in_pane, is_observed, watching
 
 # ---------------------------------------------------------------- cases with known truth
 
-WRITE: Final = "touch $HOME/wrote && echo wrote; grep -E 'Seccomp:|NoNewPrivs' /proc/self/status; sleep {0}"
+_SECONDS: Final = command_seconds(4)
+_LOOK: Final = "grep -E 'Seccomp:|NoNewPrivs' /proc/self/status"
+_WRITE: Final = {"run": f"touch $HOME/wrote && echo wrote; {_LOOK}; sleep {_SECONDS}"}
 """Writes into the home directory, which no sandbox lets be written, and prints what the kernel has of it."""
+_ONCE: Final[Script] = {"go": [_WRITE, {"say": "done"}]}
 ON: Final = {"sandbox": {"enabled": True}, "permissions": {"allow": ["Bash"]}}
 _ROLE: Final = "---\nname: free\ndescription: may do all\npermissionMode: bypassPermissions\n---\nDo it.\n"
 _CHILD: Final = {"description": "a child", "prompt": "[[child]] do your part", "subagent_type": "free"}
@@ -37,38 +40,28 @@ class Case(NamedTuple):
     role: str | None = None
 
 
-def cases(seconds: float = 0.0) -> dict[str, Case]:
-    """Return the cases; each command lasts so long."""
-    write = WRITE.format(seconds)
-    once: Script = {"go": [{"run": write}, {"say": "done"}]}
-    return {
-        "off": Case(once, {"permissions": {"allow": ["Bash"]}}),
-        "on": Case(once, ON),
-        "on-without-bwrap": Case(once, ON, without=("bwrap",)),
-        "on-cannot-start": Case(
-            {"go": [{"run": write}, {"run": write}, {"say": "done"}]}, ON, broken=("socat",)
-        ),
-        "off-for-command": Case(
-            {"go": [{"run": write, "unsandboxed": True}, {"say": "done"}]},
-            ON,
-            arguments=("--permission-mode", "bypassPermissions"),
-        ),
-        "excluded-command": Case(
-            {"go": [{"run": f"touch $HOME/wrote && sleep {seconds}"}, {"say": "done"}]},
-            {**ON, "sandbox": {"enabled": True, "excludedCommands": ["touch:*", "sleep:*"]}},
-        ),
-        "child-mode": Case(
-            {
-                "go": [{"tool": "Agent", "args": _CHILD}, {"say": "done"}],
-                "child": [{"run": write}, {"say": "child done"}],
-            },
-            role=_ROLE,
-        ),
-        "network-denied": Case(
-            {"go": [{"run": f"curl -sS -m 5 http://example.com/; sleep {seconds}"}, {"say": "done"}]}, ON
-        ),
-        "provider-fails": Case({"go": [{"fail": 500}]}),
-    }
+CASES: Final = {
+    "off": Case(_ONCE, {"permissions": {"allow": ["Bash"]}}),
+    "on": Case(_ONCE, ON),
+    "on-without-bwrap": Case(_ONCE, ON, without=("bwrap",)),
+    "on-cannot-start": Case({"go": [_WRITE, _WRITE, {"say": "done"}]}, ON, broken=("socat",)),
+    "off-for-command": Case(
+        {"go": [{**_WRITE, "unsandboxed": True}, {"say": "done"}]},
+        ON,
+        arguments=("--permission-mode", "bypassPermissions"),
+    ),
+    "excluded-command": Case(
+        {"go": [{"run": f"touch $HOME/wrote && sleep {_SECONDS}"}, {"say": "done"}]},
+        {**ON, "sandbox": {"enabled": True, "excludedCommands": ["touch:*", "sleep:*"]}},
+    ),
+    "child-mode": Case(
+        {
+            "go": [{"tool": "Agent", "args": _CHILD}, {"say": "done"}],
+            "child": [_WRITE, {"say": "child done"}],
+        },
+        role=_ROLE,
+    ),
+}
 
 
 def has_written(lab: ClaudeLab) -> bool:
@@ -79,7 +72,6 @@ def has_written(lab: ClaudeLab) -> bool:
 # ---------------------------------------------------------------- what is found of them
 
 OpenLab = Callable[..., ClaudeLab]
-CASES = cases(float(command_seconds(4)))
 SILENT, COMMAND = FindingKind.SANDBOX_SILENTLY_OFF, FindingKind.SANDBOX_OFF_FOR_COMMAND
 
 
@@ -145,17 +137,13 @@ async def test_sandbox_of_a_running_command(
     assert found - kinds <= ({"denied-filesystem"} if name == "on" else set())
 
 
-NESTED = {
-    name: [
-        {"tool": "Agent", "args": {"description": "nested", "prompt": f"[[{child}]] do it"}},
-        {"say": "done"},
-    ]
-    for name, child in (("go", "child"), ("child", "grandchild"))
-}
-
-
 def test_sub_agent_of_a_sub_agent_is_below_it(claude: OpenLab) -> None:
-    lab = claude(Case({**NESTED, "grandchild": [{"say": "done"}]}, {"permissions": {"allow": ["Agent"]}}))
+    def ask(child: str) -> dict[str, Any]:
+        return {"tool": "Agent", "args": {"description": "nested", "prompt": f"[[{child}]] do it"}}
+
+    done = {"say": "done"}
+    script = {"go": [ask("child"), done], "child": [ask("grandchild"), done], "grandchild": [done]}
+    lab = claude(Case(script, {"permissions": {"allow": ["Agent"]}}))
     lab.print("[[go]] go")
     parents = {worker["id"]: worker["parent"] for worker in afterwards(lab)}
     (session,) = [name for name, parent in parents.items() if parent is None]

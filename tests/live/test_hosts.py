@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import scaled, until, wait_until
+from tests.live.patience import scaled, until
 from tests.live.programs import write_program
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
 from tests.live.watched import Watched, thread_in, watching_config
@@ -196,46 +196,32 @@ def host(tmp_path: Path) -> Iterator[SshHost]:
     host.stop()
 
 
-@contextmanager
-def own_master(folder: Path) -> Iterator[None]:
-    ssh = ("ssh", "-F", str(folder / "config"), "-M", "-N", "there")
-    with subprocess.Popen(ssh, stdin=subprocess.DEVNULL) as master:
-        try:
-            wait_until((folder / "m").exists, "the master")
-            yield
-        finally:
-            master.terminate()
-
-
-@contextmanager
-def false_master(folder: Path, *wrapper: str) -> Iterator[None]:
-    command = (*wrapper, sys.executable, "-ISc", _LISTENER, str(folder / "m"), str(folder / "told"))
-    with subprocess.Popen(command) as listener:
-        try:
-            wait_until((folder / "m").exists, "the listener")
-            yield
-            assert not (folder / "told").exists()
-        finally:
-            listener.kill()
+_FALSE = (sys.executable, "-ISc", _LISTENER, "{0}/m", "{0}/told")
 
 
 @pytest.mark.parametrize(
     ("master", "is_shared"),
     [
-        (own_master, True),
-        (false_master, False),
-        (lambda folder: false_master(folder, "bwrap", "--dev-bind", "/", "/", "--unshare-user"), False),
-        (lambda _: ExitStack(), False),
+        (("ssh", "-F", "{0}/config", "-M", "-N", "there"), True),
+        (_FALSE, False),
+        (("bwrap", "--dev-bind", "/", "/", "--unshare-user", *_FALSE), False),
+        ((), False),
     ],
     ids=["its own", "another program", "in a sandbox", "none"],
 )
 async def test_only_a_proven_master_is_used(
-    host: SshHost, tmp_path: Path, master: Callable[[Path], AbstractContextManager[None]], is_shared: bool
+    host: SshHost, tmp_path: Path, master: tuple[str, ...], is_shared: bool
 ) -> None:
     """The agentdash there prints its connection: one for all that share it."""
     settings = HostSettings(command=str(host.agentdash))
     argv = carrier("there", settings, tmp_path / "config").argv("")
-    with master(tmp_path):
+    with ExitStack() as ends:
+        if master:
+            command = [word.format(tmp_path) for word in master]
+            process = ends.enter_context(subprocess.Popen(command, stdin=subprocess.DEVNULL))  # noqa: ASYNC220
+            ends.callback(process.terminate)
+            await until((tmp_path / "m").exists, "the master")
         answers = [await run_there(argv, limit_s=scaled(20), max_bytes=1 << 20) for _ in range(2)]
         assert [answer.code for answer in answers] == [0, 0], answers
         assert (answers[0].output == answers[1].output) is is_shared
+    assert not (tmp_path / "told").exists()

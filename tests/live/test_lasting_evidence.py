@@ -132,22 +132,6 @@ async def test_pane_that_was_never_watched_is_linked_by_its_session_line(codex: 
     assert [each["id"] for each in workers(lab, pane.id)] == [thread]
 
 
-async def test_same_pane_id_on_two_servers(codex: OpenLab) -> None:
-    lab, other = codex({"a": [{"say": "done a"}]}), codex({"b": [{"say": "done b"}]})
-    other.state = lab.state
-    panes = [lab.exec("[[a]] go"), other.exec("[[b]] go")]
-    assert {pane.id for pane in panes} == {"%0"}
-    for each in (lab, other):
-        assert outcome(begin_to_wait(each, f"{each.tmux}:%0")) == (0, "completed")
-    both = ("status", "%0", "-S", str(other.tmux))
-    ambiguous = lab.agentdash(*both)
-    assert (ambiguous.returncode, ambiguous.stdout) == (2, "")
-    assert f"{lab.tmux}:%0" in ambiguous.stderr
-    assert ambiguous.stderr.count("\n") == 1
-    own = lab.document(*both, TMUX=f"{lab.tmux},1,0")
-    assert [each["id"] for each in own["workers"]] == [*lab.threads()]
-
-
 # ---------------------------------------------------------------- panes that close with their workers
 
 HELD = {"hold": "the end"}

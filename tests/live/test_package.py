@@ -96,15 +96,9 @@ def test_one_file(built: Built, tmp_path: Path) -> None:
     """It needs nothing but Python."""
     (wheel,) = built.dist.glob("*.whl")
     program = tmp_path / "agentdash.pyz"
-    shiv = [
-        built.tools / "bin" / "shiv",
-        "--console-script",
-        "agentdash",
-        "--output-file",
-        program,
-        "--quiet",
-    ]
-    subprocess.run([*shiv, wheel], check=True, env=pip_env(), capture_output=True)
+    options = ["--quiet", "--console-script", "agentdash", "--output-file"]
+    shiv = [built.tools / "bin" / "shiv", *options, program, wheel]
+    subprocess.run(shiv, check=True, env=pip_env(), capture_output=True)
     for line, start in (("--version", f"agentdash {__version__}"), ("status --json", "{")):
         said = run(sys.executable, "-I", program, *line.split(), cwd=tmp_path, HOME=str(tmp_path))
         assert said.startswith(start)

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,27 +103,6 @@ def test_pane_and_the_codex_below_it_only(observer: Observer, start: Start) -> N
     shell.kill()
     shell.wait()
     observer.until(lambda: gone <= set(observer.gone), panes)
-
-
-def test_late_exec_of_an_unfollowed_process(observer: Observer, start: Start) -> None:
-    process = start("sh", "-c", "read go; exec env CODEX_TOOL_CALL_ID=call-2 sleep 1000")
-    observer.poll()
-    assert process.pid not in observer.known
-    process.stdin.write(b"go\n")
-    observer.until(lambda: process.pid in observer.known)
-    assert observer.known[process.pid].argv == ("sleep", "1000")
-
-
-def test_codex_with_open_rollouts(observer: Observer, start: Start, tmp_path: Path) -> None:
-    codex = tmp_path / "codex"
-    codex.symlink_to(sys.executable)
-    rollout = tmp_path / "rollout-2026-11-20T20-00-00-019aa5a0-0000-7000-8000-000000000001.jsonl"
-    code = f"input(); f = open({str(rollout)!r}, 'w'); g = open({str(tmp_path / 'x')!r}, 'w'); input()"
-    process = start(str(codex), "-IS", "-c", code)
-    observer.until(lambda: process.pid in observer.known)
-    assert (observer.known[process.pid].agent, observer.known[process.pid].rollouts) == ("codex", ())
-    process.stdin.write(b"\n")
-    observer.until(lambda: observer.known[process.pid].rollouts == (str(rollout),))
 
 
 def test_short_processes_leave_nothing_behind(observer: Observer, start: Start) -> None:

@@ -30,10 +30,7 @@ curl -sS -m 5 https://example.com 2>&1 | head -n 6
 CANNOT_SHOW_A_VALUE = (
     "env | grep -c CODEX_SANDBOX",
     "env | grep -q CODEX_SANDBOX && echo yes",
-    "printenv | grep CODEX | wc -l",
     "env | sed 's/=.*//' | grep CODEX",
-    "env | grep -o '^CODEX[A-Z_]*'",
-    "env | grep -c CODEX_NONE || true",
 )
 HAND_OFF = (
     "python3 -c \"import sqlite3; sqlite3.connect('{board}/kanban.db').execute('create table t(a)')\"; "

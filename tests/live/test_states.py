@@ -42,24 +42,16 @@ class Step(NamedTuple):
     """How the words of the worker's fact begin; empty if any will do."""
 
 
-class Taken(NamedTuple):
-    """The result of a step."""
+async def walk(
+    seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], *, by_screen: bool = False
+) -> dict[str, list[State]]:
+    """Take the steps in order, each until its state is shown; return those on which states were shown that
+    nothing caused, with all states since the cause.
 
-    step: Step
-    passed: tuple[State, ...]
-    """States shown since the cause, in order."""
-
-    @property
-    def stray(self) -> tuple[State, ...]:
-        """Return the states without a cause, on the way to the state of the step and after it."""
-        arrived = self.passed.index(self.step.state) if self.step.state in self.passed else len(self.passed)
-        way, after = self.passed[:arrived], self.passed[arrived + 1 :]
-        return (*(s for s in way if s not in (*self.step.meanwhile, State.RUNNING)), *after)
-
-
-async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step]) -> list[Taken]:
-    """Take the steps in order, each until its state is shown."""
-    taken: list[Taken] = []
+    Args:
+        by_screen: whether its screen alone is known, which may be unknown while a slow machine draws it.
+    """
+    strays: dict[str, list[State]] = {}
     before: State | None = None
     for step in steps:
         with seen.states(in_pane(pane)) as passed:
@@ -67,13 +59,16 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step]) -> li
                 await acting
             if step.shows is not None:
                 await pane.shows(step.shows)
-            found = await seen.until(
+            await seen.until(
                 in_pane(pane, step.state), lambda w, what=step.what: w.fact.what.startswith(what)
             )
-            shown = passed[1:] if passed[:1] == [before] else passed
-            taken.append(Taken(step, tuple(shown) or (found.state,)))
+            shown = passed[1:] if passed[:1] == [before] else list(passed)
+        arrived = shown.index(step.state) if step.state in shown else len(shown)
+        stray = {*shown[:arrived]} - {*step.meanwhile, State.RUNNING} | {*shown[arrived + 1 :]}
+        if stray - ({State.UNKNOWN, step.state} if by_screen else set()):
+            strays[step.name] = shown
         before = step.state
-    return taken
+    return strays
 
 
 # ---------------------------------------------------------------- acts
@@ -188,22 +183,11 @@ SERVER_GONE = Step("tmux server gone", kill_server, None, State.UNREACHABLE)
 # ---------------------------------------------------------------- the walks are taken
 
 
-def strays(taken: list[Taken], *, by_screen: bool = False) -> dict[str, tuple[State, ...]]:
-    """Return the steps with states that nothing caused.
-
-    Args:
-        by_screen: whether its screen alone is known, which may be unknown while a slow machine draws it.
-    """
-    ignored = {each.step.name: {State.UNKNOWN, each.step.state} if by_screen else set() for each in taken}
-    return {t.step.name: t.passed for t in taken if set(t.stray) - ignored[t.step.name]}
-
-
 async def test_codex_tui(codex: OpenLab) -> None:
     lab = codex(CODEX, CODEX_CONFIG)
     async with watching(lab) as seen:
         pane = await lab.tui()
-        taken = await walk(seen, lab, pane, (*CODEX_TUI, GIVEN_UP))
-        assert strays(taken) == {}
+        assert await walk(seen, lab, pane, (*CODEX_TUI, GIVEN_UP)) == {}
         worker = await seen.until(in_pane(pane), kind="codex-thread")
         assert worker.notes == ()  # every line of its rollout is known
         states = [period.state for period in worker.history]
@@ -222,8 +206,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
         await seen.until(lambda w: any(link.to.startswith("session ses_") for link in w.links))
         assert "100x6 pane" in half.assessment.why
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "120", "-y", "40")
-        taken = await walk(seen, lab, pane, OPENCODE_TUI)
-        assert strays(taken, by_screen=True) == {}
+        assert await walk(seen, lab, pane, OPENCODE_TUI, by_screen=True) == {}
         await walk(seen, lab, pane, (SERVER_GONE,))
 
 

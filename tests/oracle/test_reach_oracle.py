@@ -268,10 +268,6 @@ def test_what_is_called_possible_works_and_nothing_else(tree: Tree, name: str) -
     assert len(decided) > PATHS // 4  # `unknown` for everything would be right as well
 
 
-def _target(path: str, action: Action = "write") -> ReachTarget:
-    return ReachTarget(kind=ReachKind.TAKEOVER, path=path, what="", action=action)
-
-
 @pytest.fixture
 def home_directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="reach-home-", dir="/tmp"))
@@ -286,31 +282,29 @@ def home_directory() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "bashrc", "key"),
+    ("arguments", "bashrc", "key", "network"),
     [
-        (("--bind", "/", "/"), "may", "may"),
-        (("--bind", "/", "/", "--tmpfs", "ROOT"), "cannot", "cannot"),
-        (("--ro-bind", "/", "/"), "cannot", "may"),
+        (("--bind", "/", "/"), "may", "may", "may"),
+        (("--bind", "/", "/", "--unshare-net"), "may", "may", "cannot"),
+        (("--bind", "/", "/", "--tmpfs", "ROOT"), "cannot", "cannot", "may"),
+        (("--ro-bind", "/", "/"), "cannot", "may", "may"),
         (("--ro-bind", "/usr", "/usr", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/lib", "/lib",
-          "--bind", "ROOT/.ssh", "/keys"), "cannot", "may"),
-        (("--bind", "/", "/", "--ro-bind", "/dev/null", "ROOT/.ssh/key"), "may", "cannot"),
+          "--bind", "ROOT/.ssh", "/keys"), "cannot", "may", "may"),
+        (("--bind", "/", "/", "--ro-bind", "/dev/null", "ROOT/.ssh/key"), "may", "cannot", "may"),
     ],
 )  # fmt: skip
 def test_copies_and_other_places_of_a_home(
-    home_directory: Path, arguments: tuple[str, ...], bashrc: str, key: str
+    home_directory: Path, arguments: tuple[str, ...], bashrc: str, key: str, network: str
 ) -> None:
     """A tmpfs over a home changes no home, and a home that is mounted elsewhere is reached there."""
-    targets = [_target(f"{home_directory}/.bashrc"), _target(f"{home_directory}/.ssh/key", "read")]
+    places: tuple[tuple[str, Action], ...] = ((".bashrc", "write"), (".ssh/key", "read"))
+    targets = [
+        ReachTarget(kind=ReachKind.TAKEOVER, path=f"{home_directory}/{path}", what="", action=action)
+        for path, action in places
+    ]
     command = _bwrap("--new-session", *arguments)(home_directory)
     with inside(command, home_directory) as (pid, _):
         reach = reach_of(pid, targets)
     assert reach is not None
-    assert [each.certainty for each in reach.targets[:2]] == [bashrc, key]
-
-
-@pytest.mark.parametrize(("arguments", "network"), [((), "may"), (("--unshare-net",), "cannot")])
-def test_network(home_directory: Path, arguments: tuple[str, ...], network: str) -> None:
-    with inside(_bwrap("--bind", "/", "/", *arguments)(home_directory), home_directory) as (pid, _):
-        reach = reach_of(pid, [])
-    assert reach is not None
-    assert [(each.target.kind, each.certainty) for each in reach.targets] == [(ReachKind.NETWORK, network)]
+    assert [each.certainty for each in reach.targets] == [bashrc, key, network]
+    assert reach.targets[2].target.kind is ReachKind.NETWORK

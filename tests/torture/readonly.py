@@ -312,7 +312,7 @@ def main() -> int:
         write_program(programs / "ssh", "exit 1")
         env["PATH"] = f"{programs}:{env['PATH']}"
         runs = list(commands(root))
-        assert not (missing := missing_commands(runs)), missing
+        assert not (missing := set(COMMANDS) - {run.line.split()[0] for run in runs}), missing
         with panes(3, env, [sys.executable, "-ISc", _DRAWS]), serving(place.home):
             pane = {"TMUX": f"{root}/tmux-{os.getuid()}/default,1,0", "TMUX_PANE": "%0"}
             server = Server(env)
@@ -397,8 +397,3 @@ def commands(root: Path) -> Iterator[Command]:
     yield Command("replay", DIGESTS, CTRL_Q, _LIBRARY)
     yield Command(f"replay {GOOD} --journal {root}/journal", end=CTRL_Q, keys=(b"]", b"$", b"0", b"?"))
     yield Command("demo", end=CTRL_Q, keys=_SCREEN)
-
-
-def missing_commands(runs: list[Command]) -> set[str]:
-    """Return the commands of agentdash that no run has."""
-    return set(COMMANDS) - {run.line.split()[0] for run in runs}
