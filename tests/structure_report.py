@@ -85,6 +85,11 @@ def main() -> None:
     """Print the figures."""
     paths = sorted(PACKAGE.rglob("*.py"))
     importers = count_importers(paths)
+    folders = Counter(path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in paths)
+    for folder, modules in folders.items():
+        lines = count_lines([path for path in paths if module_of(path).split(".")[1:2] == [folder]])
+        if modules > 1:
+            print(f"{folder:<12}{lines:>7,} lines {modules:>4} modules")
     tests = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.is_file())
     size = sum(path.stat().st_blocks * 512 for path in (ROOT / "tests").rglob("*") if path.suffix != ".pyc")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

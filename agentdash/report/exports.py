@@ -273,7 +273,7 @@ def quoted(text: str) -> list[str]:
 def _is_inert(text: str) -> bool:
     """Return whether a text has neither HTML nor images nor definitions of links, by a Markdown parser."""
     found: dict[str, object] = {}
-    tokens = _PARSER.parse(text, found)
+    tokens = _PARSER.parse(f"{text}\n", found)  # without it the parser (4.3.0) fails at some comments
     kinds = {
         token.type for token in (*tokens, *(child for token in tokens for child in token.children or ()))
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -253,6 +253,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=14).map("".join))
+@example("- <!--\n    ")
 def test_no_text_becomes_html_or_an_image(text: str) -> None:
     rendered = Page(BROWSER.render("\n".join(quoted(text))))
     assert not rendered.tags & {"img", "b", "script", "x"}
