@@ -248,20 +248,21 @@ def _link_just_started(threads: list[Thread], tuis: list[Tui]) -> dict[str, Thre
     """Link the newest thread of a directory to the only Codex there, which it began after: its lock and its
     open files are read a moment later."""
     numbers = Counter(tui.cwd for tui in tuis)
-    linked: dict[str, ThreadPane] = {}
-    for tui in tuis:
-        earliest = tui.process.key.started - _START_TOLERANCE_S
-        own = [
-            thread
-            for thread in threads
-            if thread.cwd == tui.cwd
-            and (thread.created_at or 0.0) >= earliest
+    only = {tui.cwd: tui for tui in tuis if numbers[tui.cwd] == 1}
+    own: dict[str | None, list[Thread]] = {}
+    for thread in threads:
+        tui = only.get(thread.cwd)
+        if (
+            tui is not None
+            and (thread.created_at or 0.0) >= tui.process.key.started - _START_TOLERANCE_S
             and (thread.originator or "").startswith(_TUI_ORIGINATORS)
-        ]
-        if own and numbers[tui.cwd] == 1:
-            by = f"the only Codex there (pid {tui.process.pid}), and the thread began after it"
-            newest = max(own, key=lambda thread: thread.last_at or 0.0)
-            linked[newest.id] = ThreadPane(tui.pane.key, by)
+        ):
+            own.setdefault(thread.cwd, []).append(thread)
+    linked: dict[str, ThreadPane] = {}
+    for cwd, found in own.items():
+        newest = max(found, key=lambda thread: thread.last_at or 0.0)
+        by = f"the only Codex there (pid {only[cwd].process.pid}), and the thread began after it"
+        linked[newest.id] = ThreadPane(only[cwd].pane.key, by)
     return linked
 
 
