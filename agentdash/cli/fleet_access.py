@@ -134,8 +134,9 @@ def exit_code(snapshot: Snapshot, given: dict[str, Any]) -> int:
     named = servers(flags.get("socket_names", ()), flags.get("socket_paths", ()), default=False)
     carriers = (each.partition("=")[0] for each in flags.get("carriers", ()))
     wanted = {server.source for server in named}
-    wanted |= {f"host {clean_line(host)}" for host in (*flags.get("hosts", ()), *carriers)}
-    wanted |= {f"container {clean_line(name)}" for name in flags.get("containers", ())}
+    hosts = (*flags.get("hosts", ()), *flags.get("containers", ()), *carriers)
+    # a host by its name may be a container, by config.toml
+    wanted |= {f"{kind} {clean_line(name)}" for kind in ("host", "container") for name in hosts}
     failed = any(not source.ok and source.name in wanted for source in snapshot.sources)
     return 2 if failed or snapshot.failure is not None else 0
 

@@ -114,3 +114,17 @@ def test_a_wrong_host_is_one_line(args: tuple[str, ...], words: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [("--host", "devbox"), ("--container", "devbox")])
+def test_a_named_container_that_cannot_be_reached_is_an_error(tmp_path: Path, args: tuple[str, ...]) -> None:
+    """By either option: `--host` takes names of config.toml, which may be those of containers."""
+    config = tmp_path / "config.toml"
+    config.write_text('[hosts.devbox]\ncontainer = "devbox"\n')
+    for name in ("docker", "podman"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = agentdash("status", "--no-tmux", *args, AGENTDASH_CONFIG=str(config), PATH=path)
+    assert done.returncode == 2
+    assert "container devbox: " in done.stderr
