@@ -14,7 +14,7 @@ from agentdash.agents.adapter import Adapter
 from agentdash.agents.chats import SHELLS, ChatFacts, ChatFiles, token_counts
 from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
-from agentdash.model.decoders import JsonDecoder, field, objects
+from agentdash.model.decoders import JsonDecoder, field, objects, texts
 from agentdash.model.events import Outcome
 from agentdash.model.process import Process
 from agentdash.model.state_paths import resolve_path
@@ -94,8 +94,8 @@ def prompt_text(content: object) -> str | None:
     """Return the text in the parts of a message, also of Qwen Code; None where they are answers of tools."""
     if isinstance(content, str):
         return content
-    texts = [part["text"] for part in objects(content) if isinstance(part.get("text"), str)]
-    return " ".join(texts) if texts else None
+    found = texts(content)
+    return " ".join(found) if found else None
 
 
 class ToolAnswer(NamedTuple):

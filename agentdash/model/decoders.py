@@ -54,3 +54,8 @@ def field(record: Mapping[str, Any], name: str) -> dict[str, Any]:
 def objects(value: object) -> list[dict[str, Any]]:
     """Return the objects in a list; none where a value is no list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def texts(parts: object) -> list[str]:
+    """Return the texts of the parts of a message, or of what a tool returned."""
+    return [part["text"] for part in objects(parts) if isinstance(part.get("text"), str)]

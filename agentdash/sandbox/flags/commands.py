@@ -250,7 +250,7 @@ def _shell(call: Call) -> list[Outcome]:
     state = call.state
     if (tree := parse(script)) is None or state.depth >= _MAX_SHELLS:
         raise UnreadableError
-    state.dump()  # raises where a variable, which may be exported, may hold a line that looks like a flag's
+    state.require_short_variables()  # they may be exported: the inner state does not know them
     inner = State(state.world, _SHELLS[call.name], state.source, depth=state.depth + 1)
     inner = inner.changed(errexit="e" in (options or ""), nounset="u" in (options or ""))
     return [outcome.around(state) for outcome in call.follow(tree, inner)]

@@ -116,15 +116,23 @@ class State(msgspec.Struct, frozen=True):
         if self.dialect not in dialects:
             raise UnreadableError
 
+    def require_short_variables(self) -> None:
+        """Check that what `env` lists of the script's own variables cannot look like a flag.
+
+        Raises:
+            UnreadableError: a variable may hold a line that does.
+        """
+        for value in self.variables.values():
+            if any(map(_may_break, value or ())):
+                raise UnreadableError
+
     def dump(self) -> Dump:
         """Return what `env` lists.
 
         Raises:
             UnreadableError: a variable of the script may hold a line that looks like a flag's.
         """
-        for value in self.variables.values():
-            if any(map(_may_break, value or ())):
-                raise UnreadableError
+        self.require_short_variables()
         return Dump(self.world.lines(*FLAGS), needed=_VARIABLE)
 
 

@@ -13,7 +13,7 @@ from agentdash.agents.claude.transcript import records
 from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
 from agentdash.agents.launchers import is_always_listed
 from agentdash.model.changes import Diff, FileChange, edited, file_changes, whole_file
-from agentdash.model.decoders import JsonDecoder, decoded, objects
+from agentdash.model.decoders import JsonDecoder, decoded, objects, texts
 from agentdash.model.events import AllowedBy, CallKind, Escalation, Outcome
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_block, clean_line
@@ -228,9 +228,7 @@ def refused_hosts(record: Record) -> Iterator[str]:
 
 def result_text(content: Any) -> str:
     """Return the text of a result: a string, or content parts."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part["text"] for part in objects(content) if isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else "\n".join(texts(content))
 
 
 def _detail(record: Record) -> ToolResult | None:

@@ -20,7 +20,7 @@ from agentdash.agents.codex.rollout import tools
 from agentdash.agents.codex.rollout.records import Invocation, Item, Part
 from agentdash.agents.codex.rollout.tools import POSIX_SHELLS, Tool, applied_changes, command_tool, unescaped
 from agentdash.model.changes import FileChange
-from agentdash.model.decoders import JsonDecoder, objects
+from agentdash.model.decoders import JsonDecoder, texts
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Outcome
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -478,17 +478,12 @@ def mcp_call(item: Item) -> Finished:
         error = error["message"]  # of items; the event has the message alone
     output = error if isinstance(error, str) else tools.brief(error)
     if is_error:
-        output = output or _text_of_result(printed.get("content"))
+        output = output or "\n".join(texts(printed.get("content")))
     ending = item_ending("failed" if error or is_error else item.status, None, output)
     if is_error and ending.outcome == "aborted":
         ending = ending._replace(outcome="failed")  # without words
     name = tools.mcp_name(invocation.server, invocation.tool)
     return Finished(item.call_id or item.id, Tool("other", name, tools.brief(invocation.arguments)), ending)
-
-
-def _text_of_result(content: Any) -> str:
-    """Return the text of what an MCP server's tool returns."""
-    return "\n".join(part["text"] for part in objects(content) if isinstance(part.get("text"), str))
 
 
 def user_command(message: str, at: float) -> Finished | None:
