@@ -17,9 +17,10 @@ from agentdash.report.audit import audit
 from tests.live.clis import install
 from tests.live.conftest import Keep
 from tests.live.model_server import Script
+from tests.live.patience import until
 from tests.live.programs import write_program
 from tests.live.watched import in_pane, watching
-from tests.live.workers import WorkerLab
+from tests.live.workers import PROMPTS, WorkerLab, WorkerPane
 
 OpenLab = Callable[[Script], WorkerLab]
 WAIT = "until [ -e go ]; do sleep 0.1; done; echo went"
@@ -87,6 +88,12 @@ async def test_states_and_session(workers: OpenLab, agent: str, monkeypatch: pyt
     assert "command" in {hit.what for hit in search.hits}
 
 
+def is_empty(pane: WorkerPane) -> bool:
+    """Say whether a Qwen Code waits for the first prompt of a session."""
+    text = pane.text()
+    return PROMPTS["qwen"] in text and "[[" not in text
+
+
 async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
     lab = workers({"one": [{"say": "1"}], "two": [{"say": "2"}], "new": [{"say": "3"}]})
     lab.configure("qwen")
@@ -97,6 +104,8 @@ async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
             found = await watched.until(in_pane(pane, State.COMPLETED), name=prompt)
             assert any("runtime.json has its pid" in link.by for link in found.links)
         await one.submit("/clear")
+        # it drops what is typed before it has drawn itself anew
+        await until(lambda: is_empty(one), "a screen without the first prompt")
         await watched.until(in_pane(one), lambda w: len(w.links) == 1)
         await one.submit("[[new]] third")
         await watched.until(in_pane(one, State.COMPLETED), name="[[new]] third")
