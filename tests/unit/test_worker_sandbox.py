@@ -206,6 +206,20 @@ def test_quit_at_rest_is_no_block() -> None:
     assert boxed(read("completed", "x"), quoted, left(), agent="claude").state is State.EXITED
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Error: spawn /bin/ps EPERM",
+        'error: sudo\nsudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
+    ],
+)
+def test_program_that_may_not_run_is_no_block(line: str) -> None:
+    found = boxed(drawn(*line.split("\n"), "$"), left(status=1))
+    assert (found.state, found.sandbox.findings) == (State.EXITED, ())
+    denied = boxed(drawn(*WORDS, *line.split("\n")), left(status=1))
+    assert (denied.state, kinds(denied)) == (State.BLOCKED_SANDBOX, ["denied-filesystem"])
+
+
 def test_unreachable_provider_without_network_is_blocked() -> None:
     words = "Cannot connect to API: Was there a typo in the url or port? [retrying in 6s attempt #4]"
     failing = (*polled(110), read("failed-provider", words))

@@ -389,7 +389,8 @@ def enclosing_sandbox(process: Process, host: Kernel | None) -> SandboxInfo | No
 
 
 def screen_denial(case: PaneFacts) -> SandboxDenial | None:
-    """Return the denial at the end of a sandboxed worker's screen."""
+    """Return the denial at the end of a sandboxed worker's screen; that a program could not be run stops
+    none."""
     sandbox, pane = case.sandbox, case.pane
     if sandbox is None or pane is None:
         return None
@@ -398,7 +399,8 @@ def screen_denial(case: PaneFacts) -> SandboxDenial | None:
     output = "".join(line if len(line) >= pane.width else f"{line}\n" for line in lines)
     network, cwd = Network.OFF if sandbox.offline else Network.ON, sandbox.process.cwd
     policy = Policy(Filesystem.READ_ONLY, network, (PolicyRule("/", "read"),))
-    found = find_denials("", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen")
+    read = find_denials("", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen")
+    found = [each for each in read if each.what != "other"]
     best = next((each for each in reversed(found) if each.target), found[-1] if found else None)
     if (best is None or not best.is_certain) and (failure := _UNEXPLAINED_FAILURE.search(output)):
         best = Denial("filesystem", "write", "certain", failure[0], failure[1])
