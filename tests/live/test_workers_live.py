@@ -89,7 +89,7 @@ async def test_states_and_session(workers: OpenLab, agent: str, monkeypatch: pyt
 
 
 def is_empty(pane: WorkerPane) -> bool:
-    """Say whether a Qwen Code waits for the first prompt of a session."""
+    """Return whether a Qwen Code waits for the first prompt of a session."""
     text = pane.text()
     return PROMPTS["qwen"] in text and "[[" not in text
 
